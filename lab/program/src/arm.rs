@@ -5,13 +5,18 @@ mod attachments;
 mod written;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
-use onramp_lab::experiment::{AFTER_EXIT, Arm, BASE, Clock, Exit, ExitSource, FlowStorage, Ready, START};
-use onramp_lab::sim::{ORACLE, RESUME};
+use onramp_lab::experiment::{
+    AFTER_EXIT, Arm, BASE, Clock, Exit, ExitSource, FlowStorage, Job, PORT, Ready, START,
+};
+use onramp_lab::host::RECEIVER;
+use onramp_lab::sim::ORACLE;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, Parameters, StartPolicies, did_you_mean};
+use onramp_loader::select::{self, Choice, KnownPath, Rule, Side, Target};
 use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
 use onramp_profiles::Profile;
 
@@ -60,9 +65,10 @@ impl Arms {
         let written = check(&labels, settings, here, simulated)?;
         let mut arms = Self { arms: Vec::new(), attachments: Attachments::new() };
         for arm in &written {
-            if arm.resume_pct.is_some() && !simulated {
+            let known_path = arm.known_path(&profile.link)?;
+            if known_path.is_some() && here {
                 return Err(Usage::error(format!(
-                    "arm {:?}: {RESUME} is for `onramp sim`: in the kernel a rule says what is known of a path (onramp select add --resume)",
+                    "arm {:?}: a known path is for virtual time or `onramp sim`: here its rule would hold for flows of other arms",
                     arm.label
                 )));
             }
@@ -80,7 +86,7 @@ impl Arms {
                 }
                 None => Arm::stock(arm.name),
             };
-            arms.arms.push(Arm { name: arm.shown(), host, ..made });
+            arms.arms.push(Arm { name: arm.shown(), host, known_path, ..made });
         }
         // All at once, so that what is wrong shows before the first run.
         for arm in &arms.arms {
@@ -131,18 +137,18 @@ impl Arms {
         if !arm.start.is_empty() {
             parameters.insert(START.to_owned(), arm.start.to_string());
         }
-        parameters.extend(arm.resume_pct.map(|percent| (RESUME.to_owned(), percent.to_string())));
         Ok(Arm {
             congestion_control: algorithm.congestion_control(),
             parameters,
             records_exit: true,
-            ready: here.map(|_| self.ready(algorithm, options, as_it_is)),
+            ready: here.map(|_| self.ready(algorithm, options, as_it_is, Vec::new())),
             ..Arm::stock(algorithm.name())
         })
     }
 
-    /// The arm of a run that another process has prepared, and nothing else, ready to run here.
-    pub fn new(arm: &Arm, profile: &str) -> anyhow::Result<Self> {
+    /// The arm of a run that another process has prepared, and nothing else, ready to run in this guest.
+    pub fn of_job(job: &Job) -> anyhow::Result<Self> {
+        let Job { arm, plan, .. } = job;
         let arms = Self { arms: Vec::new(), attachments: Attachments::new() };
         let ours =
             algorithm::all().find(|algorithm| algorithm.congestion_control() == arm.congestion_control);
@@ -159,20 +165,45 @@ impl Arms {
                 let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| !of_base(name)).collect();
                 let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 wanted.assign(&all).map_err(Error::from)?;
-                Some(arms.ready(algorithm, options(wanted, profile, (base, after_exit, start)), false))
+                let options = options(wanted, &plan.profile.name, (base, after_exit, start));
+                Some(arms.ready(algorithm, options, false, rules(job)))
             }
         };
         Ok(Self { arms: vec![Arm { ready, ..arm.clone() }], ..arms })
     }
 
-    /// What has to be done before each run.
-    fn ready(&self, algorithm: Algorithm, options: AttachOptions, as_it_is: bool) -> Ready {
+    /// What has to be done before each run: the algorithm is attached, and these rules are there.
+    fn ready(&self, algorithm: Algorithm, options: AttachOptions, as_it_is: bool, rules: Vec<Rule>) -> Ready {
         let attachments = Arc::clone(&self.attachments);
         Ready(Arc::new(move || {
             attachments.lock().unwrap_or_else(PoisonError::into_inner).ready(&options, as_it_is)?;
+            for rule in &rules {
+                select::add(rule, &[], true)?;
+            }
             Ok(storage(algorithm)?)
         }))
     }
+}
+
+/// The rules by which flows of a run know their path. A sender that sets its control to the one that it has by a rule changes
+/// nothing.
+fn rules(job: &Job) -> Vec<Rule> {
+    let Some(path) = job.arm.known_path else { return Vec::new() };
+    let rule = |flow| Rule {
+        target: Target {
+            to: Some(IpAddr::from(RECEIVER).into()),
+            port: Some(PORT + flow),
+            cgroup: None,
+            side: Side::Accept,
+        },
+        choice: Choice {
+            control: job.arm.congestion_control.clone(),
+            profile: None,
+            initial_window: None,
+            resume: Some(KnownPath { kbps: path.kbps, rtt_us: path.rtt_us }),
+        },
+    };
+    (0..job.plan.flows).map(rule).collect()
 }
 
 /// For as long as this process lives.

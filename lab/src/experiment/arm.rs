@@ -19,6 +19,15 @@ pub const AFTER_EXIT: &str = "after_exit";
 /// Name among them of what connections do at their start with what is remembered of their path.
 pub const START: &str = "start";
 
+/// What a connection knows of its path before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownPath {
+    /// The rate that it can have, kbit/s.
+    pub kbps: u32,
+    /// The RTT of the empty path, microseconds.
+    pub rtt_us: u32,
+}
+
 /// One arm of an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Arm {
@@ -30,6 +39,9 @@ pub struct Arm {
     pub parameters: BTreeMap<String, String>,
     /// Hosts for this arm alone; `None` for the profile's.
     pub host: Option<HostSpec>,
+    /// What its flows know of the path; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_path: Option<KnownPath>,
     /// Whether its flows record their own exit; that of others is found by sampling.
     pub records_exit: bool,
     /// What has to be done before each of its runs, where they are made in this kernel; `None` for the kernel's own
@@ -46,6 +58,7 @@ impl Arm {
             congestion_control: name.to_owned(),
             parameters: BTreeMap::new(),
             host: None,
+            known_path: None,
             records_exit: false,
             ready: None,
         }

@@ -36,7 +36,9 @@ use onramp_net::NamespaceError;
 use onramp_net::sock_diag::{SockDiagError, TcpInfo};
 use thiserror::Error;
 
-pub use arm::{AFTER_EXIT, Arm, BASE, Decode, Exit, ExitSource, FlowStorage, MakeReady, Ready, START};
+pub use arm::{
+    AFTER_EXIT, Arm, BASE, Decode, Exit, ExitSource, FlowStorage, KnownPath, MakeReady, Ready, START,
+};
 pub use builtin::BuiltinError;
 pub(crate) use builtin::{BLOCK, may_wait};
 pub use clock::{Clock, Guests, Origin, Shard};
@@ -51,6 +53,7 @@ pub use process::Iperf3Error;
 pub use regret::LinkRegret;
 pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Paired, Run};
 pub(crate) use run::{compete, jain};
+pub use transfer::PORT;
 pub use veth::{VethRun, over_veth, veth_pair};
 
 use crate::figure::FigureError;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::plan::Amount;
 
 /// Port of the first server; further ones follow.
-pub(super) const PORT: u16 = 5201;
+pub const PORT: u16 = 5201;
 /// How often a transfer in progress is looked after.
 pub(super) const POLL: Duration = Duration::from_millis(5);
 

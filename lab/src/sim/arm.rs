@@ -9,9 +9,6 @@ use crate::experiment::{AFTER_EXIT, Arm, BASE, START};
 use crate::host::HostSpec;
 use crate::link::LinkSpec;
 
-/// Name among an arm's parameters of what is known of the path: this percentage of the link's rate, and its RTT.
-pub const RESUME: &str = "resume_pct";
-
 /// The arm that knows the link: it paces slow start and exits as `ramp` would with a perfect estimate.
 pub const ORACLE: &str = "oracle";
 
@@ -21,10 +18,8 @@ pub const ORACLE: &str = "oracle";
 /// [`SimError::Control`] for one that is not modelled, [`SimError::Parameter`].
 pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Control, SimError> {
     if let Some(algorithm) = find_control(&arm.congestion_control) {
-        let settings = arm
-            .parameters
-            .iter()
-            .filter(|(name, _)| ![BASE, AFTER_EXIT, START, RESUME].contains(&name.as_str()));
+        let settings =
+            arm.parameters.iter().filter(|(name, _)| ![BASE, AFTER_EXIT, START].contains(&name.as_str()));
         let settings: Vec<_> = settings.map(|(name, value)| format!("{name}={value}")).collect();
         let mut parameters = algorithm.parameters();
         parameters.assign(&settings)?;
@@ -38,13 +33,10 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         };
         let control = Control::new(base, Start::Algorithm(Flow::new(parameters)));
         let control = control.after_exit(after_exit(arm)?);
-        let Some(percent) = arm.parameters.get(RESUME) else { return Ok(control) };
-        let percent: u64 = percent.parse().map_err(|_| SimError::Control { name: arm.name.clone() })?;
-        let rate = link.available_bps() / 8 * percent / 100;
-        let rtt_us = u32::try_from(link.base_rtt_us()).unwrap_or(u32::MAX);
+        let Some(path) = arm.known_path else { return Ok(control) };
         // What is known without a policy is known from a rule.
         let policies = start(arm)?.unwrap_or(StartPolicies::of_base("cubic"));
-        return Ok(control.remembering(policies, rate, rtt_us));
+        return Ok(control.remembering(policies, u64::from(path.kbps) * 125, path.rtt_us));
     }
     match arm.congestion_control.as_str() {
         // The kernel's HyStart is the algorithm's model, and leaves on the same acknowledgment.

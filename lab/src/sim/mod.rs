@@ -30,7 +30,7 @@ mod workers;
 use onramp_algorithm::ParameterError;
 use thiserror::Error;
 
-pub use arm::{ORACLE, RESUME};
+pub use arm::ORACLE;
 pub(crate) use connection::opening_us;
 pub use run::{record, run};
 pub use source::SourceSpec;

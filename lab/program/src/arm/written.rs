@@ -1,15 +1,31 @@
 //! Arms as they are written: `search`, `search:exit_action=hold`, `plain:base=reno:host.tcp_sack=off`.
 
-use onramp_lab::sim::RESUME;
+use onramp_lab::experiment::KnownPath;
 use onramp_loader::Base;
 use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, StartPolicies};
+use onramp_loader::select;
 use onramp_profiles::host::HostSpec;
+use onramp_profiles::link::LinkSpec;
 
 use crate::failure::Usage;
+use crate::units;
 use onramp_lab::experiment::{AFTER_EXIT, START};
 
 /// Name of the base that only the simulator has.
 pub(super) const TAHOE: &str = "tahoe";
+
+/// What is known of the path, as `onramp select add --resume` has it, with a slash for the comma.
+const RESUME: &str = "resume";
+/// The same as a percentage of the link's rate, and its RTT.
+const RESUME_PCT: &str = "resume_pct";
+
+/// What an arm knows of its path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Known {
+    /// Percent of the rate that the link has for it, and the link's RTT.
+    Percent(u32),
+    Path(KnownPath),
+}
 
 /// One arm as it is written.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +45,7 @@ pub(super) struct Written<'a> {
     pub start: StartPolicies,
     /// Its base is Tahoe, which only the simulator has.
     pub tahoe: bool,
-    /// What it knows of its path, percent of the link's rate, which only the simulator tells it.
-    pub resume_pct: Option<u32>,
+    known: Option<Known>,
     /// Settings of the hosts, name and value.
     host: Vec<(&'a str, &'a str)>,
 }
@@ -49,7 +64,7 @@ impl<'a> Written<'a> {
             after_exit: AfterExitOptions::default(),
             start: StartPolicies::default(),
             tahoe: false,
-            resume_pct: None,
+            known: None,
             host: Vec::new(),
         };
         for setting in parts {
@@ -74,9 +89,15 @@ impl<'a> Written<'a> {
                 (None, START) => {
                     arm.start = value.parse().map_err(|why: String| refuse(&format!("is refused: {why}")))?;
                 }
-                (None, RESUME) => {
+                (None, RESUME_PCT) => {
                     let percent = value.parse().ok().filter(|percent| (1..=1_000).contains(percent));
-                    arm.resume_pct = Some(percent.ok_or_else(|| refuse("is no percentage: give 1 to 1000"))?);
+                    let percent = percent.ok_or_else(|| refuse("is no percentage: give 1 to 1000"))?;
+                    arm.known = Some(Known::Percent(percent));
+                }
+                (None, RESUME) => {
+                    let path =
+                        known_path(value).map_err(|why| refuse(&format!("is no known path: {why}")))?;
+                    arm.known = Some(Known::Path(path));
                 }
                 (None, _) => arm.parameters.push(setting),
             }
@@ -90,7 +111,27 @@ impl<'a> Written<'a> {
             let why = format!("base {base} has no option {} (start)", policy.name());
             return Err(Usage::error(format!("arm {label:?}: {why}")));
         }
+        if arm.known.is_some() && arm.base == Some(Base::Bbr) {
+            return Err(Usage::error(format!(
+                "arm {label:?}: over bbr no connection starts from what is known of a path: give cubic|reno"
+            )));
+        }
         Ok(arm)
+    }
+
+    /// What its flows know of a path over this link.
+    pub fn known_path(&self, link: &LinkSpec) -> anyhow::Result<Option<KnownPath>> {
+        let path = match self.known {
+            None => return Ok(None),
+            Some(Known::Path(path)) => path,
+            Some(Known::Percent(percent)) => {
+                let kbps = link.available_bps() / 1_000 * u64::from(percent) / 100;
+                let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+                KnownPath { kbps: number(kbps), rtt_us: number(link.base_rtt_us()) }
+            }
+        };
+        in_range(path).map_err(|why| Usage::error(format!("arm {:?}: {why}", self.label)))?;
+        Ok(Some(path))
     }
 
     /// What tables call it: as it is written, but an algorithm by its own name.
@@ -112,6 +153,36 @@ impl<'a> Written<'a> {
 /// The algorithm that `ALG.NAME=VALUE` is for.
 pub(super) fn algorithm(setting: &str) -> Option<Algorithm> {
     algorithm::find(setting.split_once('.')?.0)
+}
+
+/// `50mbit/600ms`.
+fn known_path(text: &str) -> Result<KnownPath, String> {
+    let (rate, rtt) = text.split_once('/').ok_or("give rate and RTT, such as 50mbit/600ms")?;
+    let number = |value: u128| u32::try_from(value).unwrap_or(u32::MAX);
+    let kbps = number(u128::from(units::rate(rate)? / 1_000));
+    let path = KnownPath { kbps, rtt_us: number(units::duration(rtt)?.as_micros()) };
+    in_range(path).map(|()| path)
+}
+
+fn in_range(path: KnownPath) -> Result<(), String> {
+    let (rates, rtts) = (select::KnownPath::KBPS, select::KnownPath::RTTS_US);
+    if !rates.contains(&path.kbps) {
+        return Err(format!(
+            "a known rate of {} kbit/s is out of range: {} to {}",
+            path.kbps,
+            rates.start(),
+            rates.end()
+        ));
+    }
+    if !rtts.contains(&path.rtt_us) {
+        return Err(format!(
+            "a known RTT of {} us is out of range: {} to {}",
+            path.rtt_us,
+            rtts.start(),
+            rtts.end()
+        ));
+    }
+    Ok(())
 }
 
 /// A base by its name.
@@ -138,6 +209,27 @@ mod tests {
         assert_eq!(start.to_string(), "resume+window");
         let tahoe = Written::parse("plain:base=tahoe").unwrap();
         assert!(tahoe.tahoe && tahoe.base.is_none());
+    }
+
+    #[test]
+    fn a_known_path_is_given_or_a_percentage_of_the_link() {
+        let geo = crate::profile::load("geo").unwrap().link;
+        let known = |label| Written::parse(label).unwrap().known_path(&geo).unwrap();
+        assert_eq!(known("ramp"), None);
+        let given = KnownPath { kbps: 50_000, rtt_us: 500_000 };
+        assert_eq!(known("ramp:resume=50mbit/500ms"), Some(given));
+        let half = KnownPath { kbps: 75_000, rtt_us: 600_000 };
+        assert_eq!(known("ramp:resume_pct=50"), Some(half));
+        for bad in [
+            "ramp:resume=50mbit",
+            "ramp:resume=1kbit/600ms",
+            "ramp:resume=50mbit/11s",
+            "ramp:resume_pct=0",
+            "ramp:base=bbr:resume_pct=100",
+            "cubic:resume_pct=100",
+        ] {
+            assert!(Written::parse(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Once {
         let text = std::fs::read(JOB_PATH).with_context(|| format!("cannot read {JOB_PATH}"))?;
         let mut job: Job =
             serde_json::from_slice(&text).with_context(|| format!("cannot read {JOB_PATH}"))?;
-        let arms = Arms::new(&job.arm, &job.plan.profile.name)?;
+        let arms = Arms::of_job(&job)?;
         if let Some(arm) = arms.arms.first() {
             job.arm.ready.clone_from(&arm.ready);
         }

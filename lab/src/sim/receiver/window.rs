@@ -9,7 +9,7 @@ use crate::link::Nanos;
 
 /// Memory of a packet besides its data, bytes: a socket buffer's bookkeeping and the rounding of its allocation.
 const PACKET_MEMORY: u64 = 856;
-/// What is offered at first, bytes, at most: a window that is not scaled.
+/// The largest window that is not scaled, bytes.
 const UNSCALED: u64 = 65_535;
 
 /// See the module. Windows and buffers in bytes.
@@ -62,8 +62,8 @@ impl Window {
         while largest / unit > UNSCALED {
             unit *= 2;
         }
-        // Before the first packet half of the memory counts as data.
-        let first = (buffer / 2).min(UNSCALED) / (mss + 12) * (mss + 12);
+        // Before the first packet half of the memory counts as data; before Linux 6.10 no more than is not scaled.
+        let first = buffer / 2 / (mss + 12) * (mss + 12);
         let share = (mss * 256 / packet).clamp(1, 255);
         Self {
             grows: spec.grows,

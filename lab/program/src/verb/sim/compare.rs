@@ -17,8 +17,7 @@ use crate::verb::transfer::{self, Traffic, Transfer};
 /// Simulate one transfer
 ///
 /// An arm is an algorithm of onramp's, cubic (with the kernel's HyStart) or reno, with settings of its own after colons as
-/// in `onramp lab run`, and for algorithms base=tahoe, and resume_pct=100: the path is known, at this percentage of its rate
-/// (`onramp select add --resume`). The JSON is that of `onramp lab run`, with "simulated" as its clock.
+/// in `onramp lab run`, and for algorithms base=tahoe. The JSON is that of `onramp lab run`, with "simulated" as its clock.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim run search
