@@ -38,6 +38,7 @@ pub fn comparison(comparison: &Comparison) -> String {
     out += &table.text();
     out += &shares("competitor kept", comparison, |arm| arm.competitor_share);
     out += &shares("Jain's index of the flows", comparison, |arm| arm.fairness);
+    out += &shares("time at the receiver's window", comparison, at_receiver_window);
     if let Some(paired) = &comparison.paired {
         out += &over_the_same_seeds(paired, comparison);
     }
@@ -63,6 +64,13 @@ fn shares(what: &str, comparison: &Comparison, of: impl Fn(&ArmResult) -> Option
     let arm = |arm: &ArmResult| Some(format!("{} {} %", arm.arm, cell(Some(of(arm)?), 100.0, 0)));
     let arms: Vec<_> = comparison.arms.iter().filter_map(arm).collect();
     if arms.is_empty() { String::new() } else { format!("{what}: {}\n", arms.join(", ")) }
+}
+
+/// The part of its time in which an arm was bound by its receiver: where that is a twentieth or more.
+fn at_receiver_window(arm: &ArmResult) -> Option<Summary> {
+    let counted = arm.runs.iter().filter(|run| run.counts());
+    let share = Summary::new(counted.map(|run| run.receive_window_limited_seconds / run.seconds.max(1e-9)));
+    share.filter(|share| share.mean >= 0.05)
 }
 
 fn row(arm: &ArmResult, bdp_bytes: u64) -> [String; 11] {

@@ -423,6 +423,28 @@ fn no_arm_beats_the_doubling_limit_of_a_clean_path() {
     }
 }
 
+#[test]
+fn no_arm_beats_the_line_of_the_receiver_and_a_sender_that_fills_its_window_comes_near() {
+    let text = "version = 1\nname = 'clean'\nabout = 'constant rate and delay'\n[class.a]\nrate_bps = { from = 20e6, to = 200e6, scale = 'logarithmic' }\nrtt_us = { from = 50_000, to = 600_000, scale = 'logarithmic' }\nqueue_bdp = 4\nobject_bytes = { from = 15_000, to = 1.4e6, scale = 'logarithmic' }\n";
+    let population = Population::parse(text, "clean").unwrap();
+    for number in 0..50 {
+        let mut path = population.path(1, number);
+        for initial in [131_072, 8_388_608] {
+            path.profile.host.tcp_rmem = [4_096, initial, 67_108_864];
+            path.profile.host.initial_window_segments = Some(1_000);
+            let limit = path.receiver_limit().unwrap().as_secs_f64();
+            let rtt = path.profile.link.base_rtt_us() as f64 / 1e6;
+            for row in sweep::path(&path, &[arm("onramp_plain", &[])]).unwrap() {
+                let slack = 1_500.0 * 8.0 / path.profile.link.forward.rate_bps as f64;
+                let took = row.seconds();
+                assert!(row.complete == 1 && took >= limit - slack, "{limit} {row:?}");
+                let lost = row.retransmitted_segments > 0;
+                assert!(lost || took <= limit * 1.05 + rtt, "{limit} {row:?}");
+            }
+        }
+    }
+}
+
 /// A sweep of 25 small paths into a directory, as two shards or as one.
 fn swept(directory: &Path, shards: usize, jobs: NonZeroUsize) -> Sweep {
     let text = include_str!("../populations/default.toml");

@@ -12,7 +12,7 @@ use crate::link::{
     AqmSpec, CrossSpec, DirectionSpec, JitterSpec, Limit, LinkSpec, LossSpec, Random, ScheduleSpec,
 };
 use crate::profile::{self, Profile};
-use crate::sim::SourceSpec;
+use crate::sim::{SourceSpec, receiver_limit};
 
 /// The streams of random numbers that paths are drawn from begin here; links have those below.
 const STREAMS: u64 = 1 << 48;
@@ -107,19 +107,25 @@ impl Path {
 
     /// See [`doubling_limit`]; none where the application is the limit.
     pub fn limit(&self) -> Option<Duration> {
+        let (segments, rtt, per_segment) = self.transfer()?;
+        Some(doubling_limit(segments, self.profile.host.initial_window().into(), rtt, per_segment))
+    }
+
+    /// See [`receiver_limit`]; none where the application is the limit.
+    pub fn receiver_limit(&self) -> Option<Duration> {
+        let (segments, rtt, per_segment) = self.transfer()?;
+        Some(receiver_limit(&self.profile.host, segments, rtt, per_segment))
+    }
+
+    /// Segments of the transfer, RTT, and time of the line for a segment; none where the application is the limit.
+    fn transfer(&self) -> Option<(u64, Duration, Duration)> {
         if self.source != SourceSpec::Bulk {
             return None;
         }
         let (host, link) = (&self.profile.host, &self.profile.link);
-        let segments = self.bytes.div_ceil(host.mss().into());
         let per_segment = f64::from(host.mtu_bytes) * 8.0 / link.available_bps() as f64;
         let rtt = Duration::from_micros(link.base_rtt_us());
-        Some(doubling_limit(
-            segments,
-            host.initial_window().into(),
-            rtt,
-            Duration::from_secs_f64(per_segment),
-        ))
+        Some((self.bytes.div_ceil(host.mss().into()), rtt, Duration::from_secs_f64(per_segment)))
     }
 }
 

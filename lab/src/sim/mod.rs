@@ -32,6 +32,7 @@ use thiserror::Error;
 
 pub use arm::ORACLE;
 pub(crate) use connection::opening_us;
+pub use receiver::receiver_limit;
 pub use run::{record, run};
 pub use source::SourceSpec;
 

@@ -175,14 +175,7 @@ fn connection(host: &HostSpec, control: Control, source: Source, after: Nanos) -
         fast_retransmit: host.fast_retransmit,
         buffer_bytes: [host.tcp_wmem[1], host.tcp_wmem[2]],
     };
-    let receiver = ReceiverSpec {
-        mss,
-        buffer_bytes: [host.tcp_rmem[1], host.tcp_rmem[2]],
-        grows: host.tcp_moderate_rcvbuf,
-        sack: host.tcp_sack,
-        quickack: host.quickack,
-    };
-    Connection::new(sender, receiver, control, source, after)
+    Connection::new(sender, ReceiverSpec::new(host), control, source, after)
 }
 
 impl Runner {

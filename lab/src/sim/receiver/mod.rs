@@ -2,12 +2,15 @@
 //! A TCP receiver, as Linux is one: reassembly, when it acknowledges, and the window that it offers ([`window`]). Its
 //! application reads as the lab's sink does: it is woken when so much waits ([`Reader`]) and takes all of it.
 
+mod limit;
 mod window;
 
 use std::collections::BTreeMap;
 
 use super::segment::{Ack, BLOCKS, Data, Layout, Range};
+use crate::host::HostSpec;
 use crate::link::Nanos;
+pub use limit::receiver_limit;
 use window::Window;
 
 /// Acknowledgments of single segments at the begin of a connection, at most.
@@ -38,6 +41,19 @@ pub struct ReceiverSpec {
     pub sack: bool,
     /// Every segment is acknowledged at once.
     pub quickack: bool,
+}
+
+impl ReceiverSpec {
+    /// That of a host of the lab.
+    pub fn new(host: &HostSpec) -> Self {
+        Self {
+            mss: host.mss(),
+            buffer_bytes: [host.tcp_rmem[1], host.tcp_rmem[2]],
+            grows: host.tcp_moderate_rcvbuf,
+            sack: host.tcp_sack,
+            quickack: host.quickack,
+        }
+    }
 }
 
 /// A TCP receiver with its application.

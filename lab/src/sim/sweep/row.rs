@@ -45,12 +45,16 @@ table! {
         bytes: u64,
         /// doubling limit; 0: the application is the limit
         limit_us: u64,
+        /// what no sender can beat that obeys the receiver's window; 0: the application is the limit
+        receiver_limit_us: u64,
         /// name of the arm
         arm: Text => most 4096,
         /// 1: all bytes arrived before the run was given up
         complete: u32,
         /// from the begin to the last byte, or until the run was given up, nanoseconds
         duration_ns: u64,
+        /// time in which the receiver's window was the limit
+        receive_window_limited_us: u64,
         /// segments retransmitted
         retransmitted_segments: u64,
         /// packets that the bottleneck dropped
@@ -98,9 +102,11 @@ impl RunRow {
             source: source(path.source).into(),
             bytes: path.bytes,
             limit_us: path.limit().map_or(0, |limit| limit.as_micros() as u64),
+            receiver_limit_us: path.receiver_limit().map_or(0, |limit| limit.as_micros() as u64),
             arm: arm.name.clone().into(),
             complete: run.valid.into(),
             duration_ns: (run.seconds * 1e9).round() as u64,
+            receive_window_limited_us: (run.receive_window_limited_seconds * 1e6).round() as u64,
             retransmitted_segments: run.retransmitted_segments,
             queue_drops: run.queue_drops,
             exit: exit.map_or("", |exit| exit.reason.name()).into(),

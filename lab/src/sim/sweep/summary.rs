@@ -63,6 +63,10 @@ pub struct ArmSummary {
     pub time: Option<Quantiles>,
     /// Time over the doubling limit, where there is one.
     pub time_over_limit: Option<Quantiles>,
+    /// Time over what the receiver's window lets any sender have, where there is such a limit.
+    pub time_over_receiver_limit: Option<Quantiles>,
+    /// Runs that were bound by their receiver: for half of their time or more its window was the limit.
+    pub bound_by_receiver: usize,
     /// Time over the oracle's, if it is among the arms.
     pub time_over_oracle: Option<Quantiles>,
     /// Segments retransmitted beyond the least of those within 2 % of the least time; below 0: fewer than these.
@@ -207,7 +211,11 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
     let all: Vec<_> = runs.iter().collect();
     // Where no arm finished, nothing is known of the best time.
     let compared = || runs.iter().filter(|run| run.best.complete == 1);
-    let limited = runs.iter().filter(|run| run.row.limit_us > 0);
+    let over = |limit_us: fn(&RunRow) -> u64| {
+        let limited = runs.iter().filter(move |run| limit_us(run.row) > 0);
+        Quantiles::new(limited.map(move |run| run.row.seconds() / (limit_us(run.row) as f64 / 1e6)))
+    };
+    let bound = |run: &&Placed<'_>| run.row.receive_window_limited_us * 2_000 >= run.row.duration_ns;
     let mut of_classes = BTreeMap::<&str, Vec<&Placed<'_>>>::new();
     for run in runs {
         of_classes.entry(&run.row.class).or_default().push(run);
@@ -231,9 +239,9 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
         arm: name.to_owned(),
         won: share(&all),
         time: Quantiles::new(compared().map(|run| run.time)),
-        time_over_limit: Quantiles::new(
-            limited.map(|run| run.row.seconds() / (run.row.limit_us as f64 / 1e6)),
-        ),
+        time_over_limit: over(|row| row.limit_us),
+        time_over_receiver_limit: over(|row| row.receiver_limit_us),
+        bound_by_receiver: runs.iter().filter(bound).count(),
         time_over_oracle: Quantiles::new(runs.iter().filter_map(|run| {
             let oracle = run.oracle.filter(|oracle| oracle.complete == 1)?;
             Some(run.row.seconds() / oracle.seconds().max(1e-9))

@@ -19,18 +19,20 @@ impl fmt::Display for Sweep {
         )?;
         writeln!(
             out,
-            "\n| arm | won | time / best: median, p95, p99, worst | time / limit | losses above best: p95, p99 | retransmitted | of 1000 | queueing delay | given up | left early |"
+            "\n| arm | won | time / best: median, p95, p99, worst | time / limit | time / receiver's | bound by receiver | losses above best: p95, p99 | retransmitted | of 1000 | queueing delay | given up | left early |"
         )?;
-        writeln!(out, "| --- | ---: | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")?;
+        writeln!(out, "| --- | ---: | --- | --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")?;
         for arm in &self.arms {
             writeln!(
                 out,
-                "| `{}`{} | {:.1} % | {} | {} | {} | {} | {:.1} | {:.1} ms | {} | {} of {} |",
+                "| `{}`{} | {:.1} % | {} | {} | {} | {} | {} | {} | {:.1} | {:.1} ms | {} | {} of {} |",
                 arm.arm,
                 if arm.front { " *" } else { "" },
                 arm.won * 100.0,
                 at_least(arm, ratios(arm.time)),
                 at_least(arm, ratios(arm.time_over_limit)),
+                at_least(arm, ratios(arm.time_over_receiver_limit)),
+                arm.bound_by_receiver,
                 arm.losses.map_or("-".into(), |losses| format!("{:.0}, {:.0}", losses.p95, losses.p99)),
                 arm.retransmitted_segments,
                 arm.retransmitted_per_mille,
@@ -42,7 +44,7 @@ impl fmt::Display for Sweep {
         }
         writeln!(
             out,
-            "\n\\* No other arm is better in one of mean time, losses and queueing delay and worse in none. Left early: below 0.7 BDP, of the exits that were not by loss."
+            "\nLimit: doubling from the initial window. Receiver's: a sender that fills the receiver's window. Bound by receiver: runs in which its window was the limit for half of the time or more.\n\n\\* No other arm is better in one of mean time, losses and queueing delay and worse in none. Left early: below 0.7 BDP, of the exits that were not by loss."
         )?;
         let given_up: usize = self.arms.iter().map(|arm| arm.given_up).sum();
         if given_up > 0 {
