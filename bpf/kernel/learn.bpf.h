@@ -15,13 +15,7 @@
 /* What connections do at their start, a bit for each of enum start_policy. Set by the loader, in a section of its own. */
 const volatile u32 start_policies SEC(".rodata.start") = 0;
 
-/* How long what is learned of a path is used, seconds. Likewise. */
-const volatile u32 path_lifetime_s SEC(".rodata.path_lifetime") = 600;
-
-static __always_inline u64 path_lifetime_ns(void)
-{
-	return path_lifetime_s * 1000000000ULL;
-}
+#define PATH_LIFETIME_NS (PATH_LIFETIME_S * 1000000000ULL)
 
 static __always_inline void name_path(const struct sock *sk, struct path_key *key)
 {
@@ -53,7 +47,7 @@ static __noinline void learn_path(struct sock *sk, const struct flow_header *flo
 	known = bpf_map_lookup_elem(&paths, &key);
 	if (known)
 		path = *known;
-	if (path_learn(&path, &sample, now_ns, path_lifetime_ns()))
+	if (path_learn(&path, &sample, now_ns, PATH_LIFETIME_NS))
 		bpf_map_update_elem(&paths, &key, &path, 0);
 }
 
@@ -69,10 +63,10 @@ static __always_inline bool claim_path(struct sock *sk, struct start *start)
 
 	name_path(sk, &key);
 	path = bpf_map_lookup_elem(&paths, &key);
-	if (!path || !path_is_known(path, now_ns, path_lifetime_ns()))
+	if (!path || !path_is_known(path, now_ns, PATH_LIFETIME_NS))
 		return false;
 	claimed_ns = path->claimed_ns;
-	path_recall(path, now_ns, path_lifetime_ns(), start_policies, start);
+	path_recall(path, now_ns, PATH_LIFETIME_NS, start_policies, start);
 	if (path_is_claimed(path, now_ns) || start_target(start, view_mss(sk)) <= view_cwnd(sk) ||
 	    !start_knows_rtt(start, view_min_rtt_us(sk)))
 		return false;

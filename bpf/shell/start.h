@@ -26,6 +26,10 @@ static __always_inline bool start_begins(struct sock *sk, struct start *start, s
 		start_ends(start, START_REFUSED);
 		return false;
 	}
+	if (start_target(start, mss) <= window) {
+		start_ends(start, START_NO_GAIN);
+		return false;
+	}
 	if (view_bytes_sent(sk)) {
 		start->mark = (u32)view_bytes_sent(sk);
 		return true;
@@ -79,6 +83,7 @@ static __always_inline void start_acked(struct sock *sk, struct flow_header *flo
 	struct start_verdict verdict = { 0 };
 	struct ack ack;
 	bool paced = start->phase <= START_UNVALIDATED;
+	u64 rate = start->rate;
 
 	if (!(flow->flags & FLOW_SLOW_START) || flow->flags & FLOW_EXITING) {
 		start_ends(start, START_EXIT);
@@ -94,7 +99,7 @@ static __always_inline void start_acked(struct sock *sk, struct flow_header *flo
 		limits->flags &= ~LIMITS_FIRST;
 		limits->pacing_rate = rate_in_units(verdict.pacing_rate);
 		begin_pacing(sk, limits);
-	} else if (paced && start->phase > START_UNVALIDATED && limits->pacing_rate == rate_in_units(start->rate)) {
+	} else if (paced && start->phase > START_UNVALIDATED && limits->pacing_rate == rate_in_units(rate)) {
 		/* Where the algorithm paces, its rate has taken this one's place already. */
 		end_pacing_once_sent(sk, limits);
 	}

@@ -6,8 +6,8 @@
  *   - A connection that has left slow start has measured the rate: that replaces what was remembered. One that has not, or
  *     that its application or its receiver has held back, knows only that the path carries so much: that raises what is
  *     remembered, and lowers nothing that is fresh.
- *   - What is used of it is half. It is a quarter in the second half of its lifetime, half of that after a start that was given
- *     up, and nothing after the lifetime (RFC 9959, sections 4.2 and 7).
+ *   - What is used of it is half. It is a quarter in the second half of its lifetime, half of that for each start in a row that
+ *     was given up, and nothing after the lifetime (RFC 9959, sections 4.2 and 7).
  *   - Connections in parallel share one start: each claims the path, and while one has the claim the others start as without
  *     memory. The claim is given back when its start is over and when its socket is released. A claim that nobody gives back,
  *     because its code or its memory has gone, is void after ten RTTs, at least a second: so nothing has to clear it.
@@ -21,12 +21,16 @@
 
 /* Paths that are remembered; then the one that was not used for longest is forgotten. */
 #define PATHS_MAX 16384
+/* What is learned is used for ten minutes. */
+#define PATH_LIFETIME_S 600
 /* Initial windows that a connection has had acknowledged before it says anything of its path. */
 #define PATH_WINDOWS_MIN 4
 /* A claim is void after so many RTTs, within these. */
 #define CLAIM_RTTS 10
 #define CLAIM_NS_MIN 1000000000ULL
 #define CLAIM_NS_MAX 60000000000ULL
+/* Starts in a row that were given up count up to so many. */
+#define RETREATS_MAX 16
 /* Keeps products within 64 bits. */
 #define PATH_DELIVERED_MAX (1U << 26)
 
@@ -84,7 +88,7 @@ static __always_inline void path_recall(const struct path *path, u64 now_ns, u64
 	start->rate = path->rate;
 	start->rtt_us = path->rtt_us;
 	start->policies = policies;
-	start->halvings = (path_age_ns(path, now_ns) >= lifetime_ns / 2) + !!path->retreated;
+	start->halvings = (path_age_ns(path, now_ns) >= lifetime_ns / 2) + (u32)min_u64(path->retreated, RETREATS_MAX);
 }
 
 /* Remembers what a connection has seen. Whether that changes anything. */

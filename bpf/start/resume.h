@@ -17,6 +17,8 @@
  *     would keep back the last of the data for a round trip (Nagle). So it is one jump where the receiver has the room, and
  *     some where it has not, each of which the ones before have validated.
  *   - It is paced at the remembered rate, so that it takes half an RTT to send.
+ *   - The path may have become slower. So the jump goes to half of what the remembered rate holds, or of half as much again as
+ *     the rate at which the first window's ACKs arrive, if that is less; and it goes no further once RTTs show a queue.
  *   - An algorithm's exit comes first: it ends this.
  *
  * A pure function over its state, as algorithms are (algorithm/algorithm.h). Windows are in segments.
@@ -50,21 +52,25 @@ enum start_end {
 
 /* What is remembered of a path, and how far a connection has come with it. */
 struct start {
-	u64 rate;      /* remembered, bytes per second; never 0 */
-	u64 claim_ns;  /* the claim on a learned path (path.h), by the time at which it was made; 0: it has none */
-	u64 late_us;   /* monotonic time from which that claim is void */
-	u32 rtt_us;    /* remembered minimum; never 0 */
-	u32 mark;      /* bytes sent, modulo 2^32: what the present phase waits for */
-	u32 target;    /* of the jump, segments; 0: none yet */
-	u32 delivered; /* when the jump began, segments */
-	u32 pipe;      /* in flight when the jump began, segments */
-	u32 until_us;  /* monotonic time modulo 2^32 at which the jump counts as sent */
-	u32 phase;     /* enum start_phase */
-	u32 end;       /* enum start_end */
-	u32 policies;  /* a bit for each of enum start_policy */
-	u32 halvings;  /* of what is used of the path, below half of it */
+	u64 rate;	 /* remembered, bytes per second; never 0 */
+	u64 claim_ns;	 /* the claim on a learned path (path.h), by the time at which it was made; 0: it has none */
+	u64 late_us;	 /* monotonic time from which that claim is void */
+	u32 rtt_us;	 /* remembered minimum; never 0 */
+	u32 mark;	 /* bytes sent, modulo 2^32: what the present phase waits for */
+	u32 target;	 /* of the jump, segments; 0: none yet */
+	u32 delivered;	 /* when the jump began, segments */
+	u32 pipe;	 /* in flight when the jump began, segments */
+	u32 until_us;	 /* monotonic time modulo 2^32 at which the jump counts as sent */
+	u32 phase;	 /* enum start_phase */
+	u32 end;	 /* enum start_end */
+	u32 first_us;	 /* when the first ACK came, monotonic time modulo 2^32 */
+	u32 first_bytes; /* acknowledged by it, modulo 2^32 */
+	u32 late_acks;	 /* in a row whose RTT shows a queue, in the jump */
+	u32 policies;	 /* a bit for each of enum start_policy */
+	u32 halvings;	 /* of what is used of the path, below half of it */
+	u32 arrivals;	 /* of the first window's ACKs: 0 none, 1 the first, 2 the last */
 };
-_Static_assert(sizeof(struct start) == 64, "no implicit padding");
+_Static_assert(sizeof(struct start) == 80, "no implicit padding");
 
 /* What a start wants. */
 struct start_verdict {
@@ -79,6 +85,14 @@ struct start_verdict {
 #define START_FIRST_PCT 75
 /* The largest first window that a receiver can offer, bytes. */
 #define START_FIRST_BYTES_MAX 65535
+/* The most that is used of the remembered rate, in hundredths of the rate at which the first window's ACKs arrive. */
+#define START_ARRIVED_PCT 150
+/* Segments that those ACKs are of at least, for a rate. */
+#define START_ARRIVED_MIN 4
+/* A jump has made a queue once so many ACKs in a row have RTTs above the minimum by this, or by this part of it. */
+#define START_QUEUE_ACKS 4
+#define START_QUEUE_US 4000
+#define START_QUEUE_PART 8
 /* RTTs that the remembered one may be shorter or longer, as a factor (RFC 9959, section 4.2.1). */
 #define START_RTT_FACTOR 2
 
@@ -119,6 +133,37 @@ static __always_inline u32 start_first_window(const struct start *start, u32 mss
 	return start_has(start, POLICY_WINDOW) ? (u32)max_u64(most, cwnd) : cwnd;
 }
 
+/* An ACK of the first window. The last one says how fast they have arrived; what comes later says no more of the path. */
+static __always_inline void start_arrives(struct start *start, const struct ack *ack)
+{
+	u32 bytes = (u32)ack->bytes_acked - start->first_bytes;
+	s32 us = (s32)((u32)ack->now_us - start->first_us);
+
+	if (start->arrivals == 0) {
+		start->arrivals = 1;
+		start->first_us = (u32)ack->now_us;
+		start->first_bytes = (u32)ack->bytes_acked;
+	} else if (start->arrivals == 1 && (s32)((u32)ack->bytes_acked - start->mark) >= 0) {
+		start->arrivals = 2;
+		if (us > 0 && bytes >= START_ARRIVED_MIN * ack_mss(ack)) {
+			u64 arrived = (u64)bytes * 1000000 / (u32)us;
+
+			start->rate = max_u64(min_u64(start->rate, arrived * START_ARRIVED_PCT / 100), 1);
+		}
+	}
+}
+
+/* Whether the jump has made a queue. */
+static __always_inline bool start_queues(struct start *start, const struct ack *ack)
+{
+	u64 most = ack->min_rtt_us + max_u64(ack->min_rtt_us / START_QUEUE_PART, START_QUEUE_US);
+
+	if (ack->rtt_us < 0)
+		return false;
+	start->late_acks = (u32)ack->rtt_us > most ? start->late_acks + 1 : 0;
+	return start->late_acks >= START_QUEUE_ACKS;
+}
+
 /* The jump begins: all of the first window has been acknowledged. */
 static __always_inline void start_jump(struct start *start, const struct ack *ack)
 {
@@ -138,6 +183,12 @@ static __always_inline void start_raise(struct start *start, const struct ack *a
 {
 	u32 cwnd = (u32)min_u64(start->target, ack->receive_window / ack_mss(ack));
 
+	if (start_queues(start, ack)) {
+		/* It goes no further. */
+		start->phase = START_VALIDATING;
+		start->mark = (u32)ack->bytes_sent;
+		return;
+	}
 	verdict->pacing_rate = start->rate;
 	if (cwnd > ack->cwnd)
 		verdict->cwnd = cwnd;
@@ -159,6 +210,7 @@ static __always_inline void start_raise(struct start *start, const struct ack *a
 static __always_inline void start_on_ack(struct start *start, const struct ack *ack, struct start_verdict *verdict)
 {
 	if (start->phase == START_RECONNAISSANCE) {
+		start_arrives(start, ack);
 		if ((s32)((u32)ack->bytes_acked - start->mark) < 0) {
 			verdict->pacing_rate = start->rate;
 			return;

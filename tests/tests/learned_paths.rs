@@ -150,3 +150,71 @@ fn an_upgrade_keeps_what_is_learned_and_no_claim_outlives_its_code() {
     onramp("upgrade plain --start window").ok();
     assert_eq!(json("status")["algorithms"][0]["start"], serde_json::json!(["window"]));
 }
+
+fn of_far() -> Option<serde_json::Value> {
+    paths().into_iter().find(|path| path["address"] == FAR.to_string())
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_loss_in_the_jump_is_remembered() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain --base cubic --start resume+window").ok();
+    let wire = Wire::lay(DELAY, |data| if data.number == 60 { Fate::Drop } else { Fate::Deliver });
+    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let mut sender = Sender::connect_by_default(wire);
+    assert_eq!(sender.info().snd_cwnd, FIRST_MAX);
+    sender.deliver(200_000);
+    let path = of_far().unwrap();
+    assert_eq!(
+        (&path["confirmed"], &path["retreated"], &path["claimed"]),
+        (&0.into(), &1.into(), &false.into())
+    );
+}
+
+/// Has the near end remember what a file says.
+fn import(wire: &Wire, lines: &str) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), lines).unwrap();
+    let said = format!("paths import {}", file.path().display());
+    wire.near.run(|| onramp(&said)).unwrap().ok();
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn paths_are_imported_listed_masked_exported_and_forgotten_and_a_full_map_goes_on_learning() {
+    let _attachments = Attachments::lock();
+    let wire = wire("reno");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "192.0.2.7 50mbit,600ms 0s\n").unwrap();
+    let said = format!("paths import {}", file.path().display());
+    assert!(onramp(&said).refused(2).contains("--start"));
+    onramp("attach plain --base cubic --start resume+window").ok();
+    import(&wire, "192.0.2.7 50mbit,600ms 20s\n2001:db8::7 8mbit,40ms 0s\n");
+    let export = || wire.near.run(|| onramp("paths export")).unwrap().ok();
+    let exported = export();
+    assert!(
+        exported.contains("192.0.2.7 50000000bit,600000us ")
+            && exported.contains("2001:db8::7 8000000bit,40000us ")
+    );
+    // Of another namespace there are none.
+    assert!(!onramp("paths export").ok().contains("192.0.2.7"));
+    let masked = json("paths list --mask-addresses")["paths"].clone();
+    assert_eq!((&masked[0]["address"], &masked[1]["address"]), (&"192.0.2.0".into(), &"2001:db8::".into()));
+    assert_eq!(json("paths flush --to 2001:db8::/32")["forgotten"], 1);
+    assert_eq!(paths().len(), 1);
+    let lines: String =
+        (0..16_384).map(|n| format!("10.0.{}.{} 50mbit,600ms 0s\n", n / 256, n % 256)).collect();
+    import(&wire, &lines);
+    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+    let mut sender = Sender::connect_by_default(wire);
+    sender.deliver(1_500_000);
+    let Sender { wire, stream, .. } = sender;
+    drop(stream);
+    assert!(eventually(|| of_far().is_some()));
+    assert_eq!(first_window(&wire), FIRST_MAX);
+    assert!(json("paths flush")["forgotten"].as_u64().unwrap() > 8_000);
+    assert_eq!(paths().len(), 0);
+    assert_eq!(first_window(&wire), 10);
+}

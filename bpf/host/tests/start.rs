@@ -304,6 +304,8 @@ fn what_is_used_of_a_path_halves_with_its_age_and_after_a_retreat_and_ends_with_
     path.judge(start_end::RETREAT);
     assert_eq!(first_window(&path, SECOND_NS), 25);
     assert_eq!(first_window(&path, SECOND_NS + LIFETIME_NS / 2), 12);
+    path.judge(start_end::RETREAT);
+    assert_eq!(first_window(&path, SECOND_NS), 12);
     path.judge(start_end::VALIDATED);
     assert_eq!((path.confirmed, path.retreated), (1, 0));
     assert_eq!(first_window(&path, SECOND_NS), 50);
@@ -326,4 +328,131 @@ fn a_claim_is_void_after_ten_rtts_and_at_least_a_second() {
         assert!(claimed(rtt_us, ns - 1) && !claimed(rtt_us, ns), "{rtt_us} us");
     }
     assert!(!Path::default().is_claimed(1));
+}
+
+/// The first window's segments are acknowledged one after the other, so far apart, the first an RTT after they were sent.
+fn arrive(shell: &mut Shell, sock: &mut Sock, apart_us: u64) {
+    send(sock);
+    sock.now_us += u64::from(RTT_US);
+    for _ in 0..FIRST {
+        acknowledge(sock, 1);
+        shell.acked(sock, 1, Some(RTT_US), &mut Quiet);
+        sock.now_us += apart_us;
+    }
+}
+
+#[test]
+fn a_path_that_has_become_slower_is_jumped_to_no_further_than_its_first_acks_arrive() {
+    // As fast as they are paced, at full rate, at a quarter of it, and all at once.
+    for (apart_us, window) in [(333, 200), (250, 200), (1_000, 75), (0, 200)] {
+        let (mut shell, mut sock) = begun(RATE, RTT_US);
+        sock.receive_window = 1_000_000;
+        arrive(&mut shell, &mut sock, apart_us);
+        assert_eq!(sock.cwnd, window, "{apart_us} us apart");
+    }
+    // What comes after a pause of the application's says nothing.
+    let (mut shell, mut sock) = begun(RATE, RTT_US);
+    sock.receive_window = 1_000_000;
+    sock.limited_by = onramp_algorithm::ack_flag::APP_LIMITED;
+    arrive(&mut shell, &mut sock, 250);
+    assert_eq!(sock.cwnd, FIRST);
+    (sock.limited_by, sock.now_us) = (0, sock.now_us + 10_000_000);
+    step(&mut shell, &mut sock, 1);
+    assert_eq!(sock.cwnd, 200);
+}
+
+#[test]
+fn a_jump_that_makes_a_queue_goes_no_further() {
+    let (mut shell, mut sock) = begun(RATE, RTT_US);
+    sock.receive_window = 100_000;
+    step(&mut shell, &mut sock, FIRST);
+    assert_eq!(sock.cwnd, 100);
+    send(&mut sock);
+    // One late segment is no queue, nor are some that are a little late.
+    for rtt_us in [200_000, 112_499, 112_499, 112_499, 112_499] {
+        acknowledge(&mut sock, 1);
+        shell.acked(&mut sock, 1, Some(rtt_us), &mut Quiet);
+    }
+    sock.receive_window = 120_000;
+    acknowledge(&mut sock, 1);
+    shell.acked(&mut sock, 1, Some(RTT_US), &mut Quiet);
+    assert_eq!(sock.cwnd, 120);
+    for _ in 0..4 {
+        acknowledge(&mut sock, 1);
+        shell.acked(&mut sock, 1, Some(112_501), &mut Quiet);
+    }
+    sock.receive_window = 1_000_000;
+    for _ in 0..50 {
+        acknowledge(&mut sock, 1);
+        shell.acked(&mut sock, 1, Some(RTT_US), &mut Quiet);
+    }
+    assert_eq!(sock.cwnd, 120);
+}
+
+#[test]
+fn there_is_no_start_where_half_of_the_path_is_no_more_than_the_first_window() {
+    let (shell, sock) = begun(200_000, RTT_US);
+    assert_eq!((sock.cwnd, sock.paced, shell.start().end), (10, 0, start_end::NO_GAIN));
+}
+
+/// A xorshift generator: the same numbers every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+
+    /// Of any magnitude below so many bits.
+    fn of_bits(&mut self, most: u64) -> u64 {
+        let bits = self.below(most);
+        1 + self.below(1 << bits)
+    }
+}
+
+#[test]
+fn whatever_happens_a_start_keeps_within_the_receivers_window_and_never_raises_one_once_it_is_over() {
+    let mut ends = [0; 16];
+    for seed in 1..=20_000 {
+        let mut numbers = Numbers(seed * 0x9e37_79b9_7f4a_7c15);
+        let policies = StartPolicies::from_bits(1 + numbers.below(3) as u32);
+        let rate = numbers.of_bits(38);
+        let rtt_us = numbers.of_bits(32) as u32;
+        let (mut shell, mut sock) = begun_by(policies, rate, rtt_us);
+        assert!(sock.cwnd <= 65 && sock.cwnd >= 10);
+        for _ in 0..40 {
+            send(&mut sock);
+            sock.now_us += numbers.below(300_000);
+            sock.receive_window = numbers.of_bits(30) as u32;
+            sock.limited_by = numbers.below(8) as u32;
+            let (before, over) = (sock.cwnd, shell.start().phase == onramp_algorithm::start_phase::OVER);
+            let acked = numbers.below(u64::from(sock.in_flight) + 1) as u32;
+            acknowledge(&mut sock, acked);
+            let rtt = (numbers.below(9) > 0).then(|| numbers.of_bits(25) as u32);
+            shell.acked(&mut sock, acked, rtt, &mut Quiet);
+            assert!(sock.cwnd == before || !over && sock.cwnd * MSS <= sock.receive_window, "{seed}");
+            if numbers.below(20) == 0 {
+                let threshold = sock.cwnd / 2;
+                assert!(
+                    shell.reduced(&mut sock, threshold, &mut Quiet).ssthresh <= threshold.max(2),
+                    "{seed}"
+                );
+                sock.ssthresh = NO_THRESHOLD;
+            }
+        }
+        ends[shell.start().end as usize] += 1;
+    }
+    // All that can end one has.
+    for end in [
+        start_end::VALIDATED,
+        start_end::RETREAT,
+        start_end::CONGESTION,
+        start_end::NO_GAIN,
+        start_end::REFUSED,
+    ] {
+        assert!(ends[end as usize] > 10, "{end}: {ends:?}");
+    }
 }

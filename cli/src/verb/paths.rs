@@ -219,7 +219,7 @@ fn parse(text: &str, name: &str, netns_cookie: u64) -> anyhow::Result<Vec<Learne
         }
         let path = path(&words, netns_cookie).ok_or_else(|| {
             Usage::error(format!(
-                "{name}, line {number}: {:?} is not a path: write its address, its rate (1kbit to 10tbit) and minimum RTT (1us to 60s), and its age (0s to 365d), such as `203.0.113.9 50mbit,600ms 0s`",
+                "{name}, line {number}: {:?} is not a path: write its address, its rate (1kbit to 1tbit) and minimum RTT (1us to 60s), and its age (0s to 365d), such as `203.0.113.9 50mbit,600ms 0s`",
                 words.join(" ")
             ))
         })?;
@@ -237,7 +237,7 @@ fn parse(text: &str, name: &str, netns_cookie: u64) -> anyhow::Result<Vec<Learne
 fn path(words: &[&str], netns_cookie: u64) -> Option<LearnedPath> {
     let [address, path, age] = words else { return None };
     let (rate, rtt) = path.split_once(',')?;
-    let bits = units::rate(rate).ok().filter(|bits| (1_000..=10_000_000_000_000).contains(bits))?;
+    let bits = units::rate(rate).ok().filter(|bits| (1_000..=1_000_000_000_000).contains(bits))?;
     let rtt = units::duration(rtt).ok().map(|rtt| rtt.as_micros());
     let age = units::duration(age).ok();
     Some(LearnedPath {
