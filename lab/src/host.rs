@@ -72,6 +72,14 @@ pub enum HostError {
         /// What it printed.
         message: String,
     },
+    /// The sender's device cannot have the queueing discipline.
+    #[error(
+        "host.fq: `tc` cannot have the sender's device use fq: {reason}; it needs iproute2 and the module sch_fq"
+    )]
+    Fq {
+        /// What it printed, or why it did not run.
+        reason: String,
+    },
     /// The devices' counters could not be read.
     #[error("cannot read the {side}'s device counters from /proc/thread-self/net/dev: {reason}")]
     Counters {
@@ -113,6 +121,9 @@ impl Hosts {
         };
         if host.quickack {
             hosts.route("receiver", &hosts.receiver.0, RECEIVER, " quickack 1")?;
+        }
+        if host.fq {
+            use_fq(hosts.sender())?;
         }
         Ok(hosts)
     }
@@ -254,6 +265,18 @@ pub(crate) fn ip(side: &'static str, namespace: &Namespace, lines: &str) -> Resu
     }
     let message = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
     Err(HostError::Ip { side, message })
+}
+
+/// Has the namespace's device pace what it sends.
+fn use_fq(namespace: &Namespace) -> Result<(), HostError> {
+    let words = ["qdisc", "replace", "dev", DEVICE, "root", "fq"];
+    let output = namespace.command("tc").args(words).output();
+    let reason = match output {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; "),
+        Err(error) => error.to_string(),
+    };
+    Err(HostError::Fq { reason })
 }
 
 /// Packets the device could not queue for the emulator.

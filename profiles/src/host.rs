@@ -54,6 +54,9 @@ pub struct HostSpec {
     /// needed, see [`AqmSpec::CoDel`](crate::link::AqmSpec::CoDel). Not simulated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tcp_ecn: bool,
+    /// The sender's device has the queueing discipline `fq`, which paces its packets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fq: bool,
 }
 
 fn yes() -> bool {
@@ -100,7 +103,7 @@ pub enum SettingError {
 
 impl HostSpec {
     /// Names that [`HostSpec::set`] knows.
-    pub const KEYS: [&'static str; 9] = [
+    pub const KEYS: [&'static str; 10] = [
         "tcp_rmem",
         "tcp_wmem",
         "tcp_sack",
@@ -110,6 +113,7 @@ impl HostSpec {
         "initial_window_segments",
         "quickack",
         "tcp_ecn",
+        "fq",
     ];
 
     /// Buffers of these sizes, all else as the kernel has it.
@@ -124,6 +128,7 @@ impl HostSpec {
             initial_window_segments: None,
             quickack: false,
             tcp_ecn: false,
+            fq: false,
         }
     }
 
@@ -174,6 +179,7 @@ impl HostSpec {
             "initial_window_segments" => changed.initial_window_segments = Some(number()?),
             "quickack" => changed.quickack = switch()?,
             "tcp_ecn" => changed.tcp_ecn = switch()?,
+            "fq" => changed.fq = switch()?,
             _ => return Err(SettingError::Unknown { key: key.to_owned() }),
         }
         changed.validate("host")?;
@@ -267,6 +273,7 @@ mod tests {
             "off",
             "512",
             "3",
+            "on",
             "on",
             "on",
         ]) {

@@ -40,6 +40,6 @@ pub use machine::{Guest, Outcome};
 pub use pace::INSTRUCTIONS_PER_NANOSECOND;
 pub use wire::Stream;
 
-/// Modules of the kernel that the lab needs: sockets are listed through `tcp_diag`, links are made of the others, and
-/// BBR is an arm.
-pub const MODULES: [&str; 4] = ["tcp_diag", "veth", "tun", "tcp_bbr"];
+/// Modules of the kernel that the lab needs: sockets are listed through `tcp_diag`, links are made of `veth` and `tun`, `fq`
+/// is a setting of hosts, and BBR is an arm.
+pub const MODULES: [&str; 5] = ["tcp_diag", "veth", "tun", "tcp_bbr", "sch_fq"];

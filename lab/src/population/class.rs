@@ -57,6 +57,9 @@ pub struct Class {
     /// Share of the available rate that blocks need, 0.01 to 2.
     #[serde(default = "constant_half")]
     pub block_load: Distribution,
+    /// Share of the paths whose sender's device paces (`fq`), 0 to 1.
+    #[serde(default)]
+    pub fq_share: f64,
 }
 
 fn zero() -> Distribution {
@@ -145,6 +148,7 @@ impl Class {
         self.objects.validate(&of("objects"), 1.0..=1e3)?;
         self.think_rtt.validate(&of("think_rtt"), 0.0..=1e3)?;
         self.block_load.validate(&of("block_load"), 0.01..=2.0)?;
+        within(of("fq_share"), self.fq_share, 0.0..=1.0)?;
         weights(&of("aqm"), &self.aqm.all())?;
         weights(&of("source"), &self.source.all())
     }

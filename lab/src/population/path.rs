@@ -179,6 +179,7 @@ mod property {
     pub const OBJECTS: u64 = 13;
     pub const THINK: u64 = 14;
     pub const LOAD: u64 = 15;
+    pub const FQ: u64 = 16;
 }
 
 /// See [`Population::path`].
@@ -197,7 +198,7 @@ pub(super) fn draw(population: &Population, seed: u64, number: u64) -> Path {
         algorithm: onramp_algorithm::baseline().name().into(),
         telemetry: None,
         params: BTreeMap::new(),
-        host: HostSpec::roomy(&link),
+        host: HostSpec { fq: drawer.random(property::FQ).unit() < class.fq_share, ..HostSpec::roomy(&link) },
         link,
     };
     Path {

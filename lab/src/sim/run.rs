@@ -174,6 +174,7 @@ fn connection(host: &HostSpec, control: Control, source: Source, after: Nanos) -
         sack: host.tcp_sack && !control.starts_anew(),
         fast_retransmit: host.fast_retransmit,
         buffer_bytes: [host.tcp_wmem[1], host.tcp_wmem[2]],
+        paced: host.fq,
     };
     Connection::new(sender, ReceiverSpec::new(host), control, source, after)
 }

@@ -12,7 +12,7 @@ use crate::failure::Usage;
 use crate::units;
 
 /// Programs that the lab uses in a guest.
-const PROGRAMS: [&str; 2] = ["ip", "ss"];
+const PROGRAMS: [&str; 3] = ["ip", "ss", "tc"];
 
 /// Word for the program in the guest: record the run.
 pub(super) const RECORD: &str = "--record";

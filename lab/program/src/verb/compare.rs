@@ -20,7 +20,7 @@ or a congestion control of this kernel, with settings of its own after colons: p
 base=cubic|reno|bbr, after_exit=plateau+floor+probe (or some of these), start=double|resume|window|resume+window, \
 resume=50mbit/600ms (the path is known: `onramp select add --resume`) or resume_pct=100 (the link's own RTT, and this \
 percentage of its rate), and host.KEY=VALUE for tcp_rmem, tcp_wmem, tcp_sack, fast_retransmit, tcp_moderate_rcvbuf, mtu_bytes, \
-initial_window_segments, quickack and tcp_ecn.";
+initial_window_segments, quickack, tcp_ecn and fq.";
 
 /// Download once
 #[derive(Args, Debug)]

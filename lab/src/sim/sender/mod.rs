@@ -30,6 +30,8 @@ pub struct SenderSpec {
     pub fast_retransmit: bool,
     /// Initial and largest send buffer, bytes (`tcp_wmem`).
     pub buffer_bytes: [u64; 2],
+    /// Its device paces (`fq`).
+    pub paced: bool,
 }
 
 /// What a sender counts.
@@ -95,6 +97,7 @@ impl Sender {
         let first_window = if opened.one_segment { 1 } else { spec.initial_window };
         let mut socket = Socket::new(spec.mss, first_window);
         socket.now_us = now / 1_000;
+        socket.paced = spec.paced;
         socket.ssthresh = control.first_threshold();
         socket.round_trip.sample(opened.rtt_us, 0, 0);
         socket.round_trip.sample_least(opened.rtt_us);

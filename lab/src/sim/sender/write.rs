@@ -155,6 +155,7 @@ mod tests {
             sack: true,
             fast_retransmit: true,
             buffer_bytes: [16_384, 4_194_304],
+            paced: false,
         };
         let control = Control::new(Base::Reno, Start::Base);
         let opened = Opened { rtt_us: 67_627, one_segment: false };
