@@ -179,7 +179,7 @@ static __always_inline struct loss_step loss_before(const struct shell *shell, u
 {
 	bool starting = shell->flow->flags & FLOW_SLOW_START;
 
-	base_ssthresh = after_loss(shell->sk, base_ssthresh);
+	base_ssthresh = after_loss(shell->sk, shell->limits, base_ssthresh);
 	end_probe(shell->sk, shell->limits);
 	payload->base_ssthresh = payload->ssthresh = base_ssthresh;
 	payload->called = payload->unused = 0;

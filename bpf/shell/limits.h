@@ -21,7 +21,7 @@ struct limits {
 	u8 rounds;	 /* since the last probe (probe.h) or reduction */
 	u32 round_end;	 /* with AFTER_PROBE: bytes acknowledged when the round is over, modulo 2^32 */
 	u32 first_end;	 /* with LIMITS_FIRST: bytes sent when the first window is, modulo 2^32 */
-	u32 unused;
+	u32 queue_us;	 /* with AFTER_FLOOR: the largest queue that a reduction has met */
 };
 
 /* 32 bits of it hold 274 GB/s. */

@@ -394,6 +394,26 @@ fn a_reduction_leaves_what_the_path_delivers_in_a_minimum_rtt_and_never_less_tha
 }
 
 #[test]
+fn a_reduction_that_meets_more_than_a_third_of_the_largest_queue_is_the_bases() {
+    let floor: AfterExitOptions = [AfterExit::Floor].into_iter().collect();
+    let mut shell = Shell::new(0);
+    let mut sock = Sock { options: floor.bits(), rate_delivered: 40, rate_interval_us: RTT_US, ..sender() };
+    acked(&mut shell, &mut sock, Verdict::default());
+    let mut with = |queue_us: u32| {
+        sock.srtt_eighths_us = (sock.min_rtt_us + queue_us) << 3;
+        shell.reduced(&mut sock, 28, &mut Always::default()).ssthresh
+    };
+    assert_eq!(
+        (with(RTT_US / 64), with(RTT_US / 64 + 1)),
+        (38, 28),
+        "the first queue that is met may be full"
+    );
+    assert_eq!((with(9_000), with(3_001), with(3_000)), (28, 28, 38));
+    assert_eq!((with(12_000), with(4_000), with(4_001)), (28, 38, 28), "a larger one is full from then on");
+    assert_eq!(with(0), 38);
+}
+
+#[test]
 fn without_options_of_the_base_what_they_read_changes_nothing() {
     let verdicts = [
         Verdict::default(),
