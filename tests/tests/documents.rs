@@ -118,7 +118,7 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
         states("docs/after-exit.md", &figures);
     }
     let rows = results("docs/evaluation/after-exit-neighbours.csv");
-    for queue in ["0.1", "0.25", "0.5", "1"] {
+    for queue in ["0.05", "0.1", "0.25", "0.5", "1"] {
         let mean = |figure: &str, arm: &str| {
             let of = |row: &&Row| {
                 row["queue_bdp"] == queue
@@ -127,8 +127,8 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
                     && row["valid"] == "1"
             };
             let values: Vec<_> = rows.iter().filter(of).map(|row| number(row, "value")).collect();
-            assert_eq!(values.len(), 20, "{queue} {figure} {arm}");
-            values.iter().sum::<f64>() / 20.0
+            assert_eq!(values.len(), 40, "{queue} {figure} {arm}");
+            values.iter().sum::<f64>() / 40.0
         };
         let both = |figure| format!("{:.2}, {:.2}", mean(figure, "ramp"), mean(figure, OPTIONS));
         states("docs/after-exit.md", &format!("| {queue} | {} | {} |", both("fairness"), both("share")));
