@@ -26,6 +26,18 @@ pub(crate) struct Arguments {
 }
 
 impl CommandLine for Arguments {
+    const GONE: &'static [(&'static str, &'static str)] = &[
+        ("bench", "`onramp lab bench`"),
+        ("compare-arms", "`onramp status --guard`"),
+        ("export", "`onramp lab qlog` writes qlog; DuckDB writes CSV and JSON (docs/recording.md)"),
+        ("model", "`onramp lab model`"),
+        ("profile", "`onramp lab profile`"),
+        ("--algorithms", "--algorithm search,best"),
+        ("--otlp", "a collector reads /metrics of `onramp serve`"),
+        ("--under-way", "--established"),
+        ("--undo", "`onramp undo settings` restores what `onramp doctor --fix` has set"),
+    ];
+
     fn global(&self) -> &Global {
         &self.global
     }

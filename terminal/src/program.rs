@@ -6,6 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use tracing_subscriber::EnvFilter;
 
 use crate::failure;
@@ -15,6 +16,9 @@ use crate::terminal::Terminal;
 
 /// A command line: what [`run`] has to know of it.
 pub trait CommandLine: Parser {
+    /// Verbs and options of earlier versions, and what replaced them.
+    const GONE: &'static [(&'static str, &'static str)];
+
     /// The options of every verb.
     fn global(&self) -> &Global;
 
@@ -32,7 +36,7 @@ pub trait CommandLine: Parser {
 pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let line = match C::try_parse_from(arguments) {
         Ok(line) => line,
-        Err(error) => return report(&error),
+        Err(error) => return report(error, C::GONE),
     };
     log_to_stderr(line.global());
     let output = Output::new(line.global());
@@ -46,14 +50,26 @@ pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> Exi
 }
 
 /// Help and version as they are; what is wrong with the command line, which it quotes, as errors are.
-fn report(error: &clap::Error) -> ExitCode {
+fn report(mut error: clap::Error, gone: &[(&str, &str)]) -> ExitCode {
     if error.use_stderr() {
+        name_successor(&mut error, gone);
         output::say(error.to_string().trim_end());
         return failure::USAGE.into();
     }
     // A reader that has gone away has seen what it wanted.
     let _ = error.print();
     ExitCode::SUCCESS
+}
+
+/// What is gone is named with what replaced it, in place of what is spelt alike.
+fn name_successor(error: &mut clap::Error, gone: &[(&str, &str)]) {
+    let word = error.get(ContextKind::InvalidSubcommand).or_else(|| error.get(ContextKind::InvalidArg));
+    let Some(ContextValue::String(word)) = word else { return };
+    let Some((word, successor)) = gone.iter().find(|(name, _)| name == word) else { return };
+    error.remove(ContextKind::SuggestedSubcommand);
+    error.remove(ContextKind::SuggestedArg);
+    let tip = format!("{word} was replaced: {successor}");
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
 }
 
 /// Warnings; with -v also what the program does; with -vv libbpf's messages too.

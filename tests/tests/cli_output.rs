@@ -199,6 +199,37 @@ fn the_listing_needs_no_privilege_and_has_every_declaration() {
 }
 
 #[test]
+fn what_replaced_a_verb_or_an_option_is_named() {
+    for (arguments, successor) in [
+        ("export recording --format qlog", "lab qlog"),
+        ("help export", "lab qlog"),
+        ("bench", "lab bench"),
+        ("model", "lab model"),
+        ("profile check x.toml", "lab profile"),
+        ("compare-arms ramp", "status --guard"),
+        ("doctor --undo", "undo settings"),
+        ("shadow --algorithms ramp", "--algorithm "),
+        ("shadow --under-way", "--established"),
+        ("serve --otlp http://127.0.0.1:4318", "/metrics"),
+        ("lab calibrate", "closed forms"),
+    ] {
+        let ran = onramp(arguments);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(successor), "{ran:?}");
+    }
+    assert!(!onramp("export x").stderr.contains("expire"));
+}
+
+#[test]
+fn a_time_limit_that_is_none_or_is_never_reached_is_refused() {
+    for limit in ["0s", "0.0000001us", "36501d", "99999999999d", "10"] {
+        let ran = onramp(&format!("attach ramp --for {limit} --dry-run"));
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(limit), "{ran:?}");
+    }
+}
+
+#[test]
 fn doctor_checks_buffers_against_a_path() {
     let by_profile = json_of("doctor --profile geo");
     let by_numbers = json_of("doctor --rate 150mbit --rtt 600ms");

@@ -4,10 +4,11 @@
 use std::fmt::Display;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, host_state, inside, onramp, state};
+use onramp_tests::cli::{self, DEFAULT, Names, Ran, host_state, inside, onramp, state};
 use onramp_tests::faults::Traced;
 use onramp_tests::traffic::namespace;
 use serde_json::{Value, json};
@@ -140,13 +141,76 @@ fn what_all_the_host_has_is_set_where_it_is_named_and_restored_from_anywhere() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn whose_a_setting_is_shows_before_and_after_a_change_and_each_undo_goes_there() {
+    let _attachments = Attachments::lock();
+    let (one, other) = (place(), place());
+    let (before, state) = (settings(&one), host_state(&[]));
+    let parsed = |ran: Ran| -> Value { serde_json::from_str(&ran.ok()).unwrap() };
+    for (doctor, host_network) in [(cli::json("doctor --profile geo"), true), {
+        (parsed(inside(&one, "--json doctor --profile geo")), false)
+    }] {
+        assert_eq!(doctor["host_network"], host_network, "{doctor}");
+        let scope = |name: &str| {
+            let mut checks = doctor["checks"].as_array().unwrap().iter();
+            checks.find(|check| check["name"] == name).unwrap()["scope"].clone()
+        };
+        for name in ["BPF JIT", "lockdown", "the kernel's HyStart", "default queueing discipline"] {
+            assert_eq!(scope(name), "host", "{name}");
+        }
+        for name in SYSCTLS.into_iter().chain(["default congestion control"]) {
+            assert_eq!(scope(name), "network-namespace", "{name}");
+        }
+        assert_eq!(scope("kernel"), Value::Null);
+    }
+
+    let fixed = parsed(inside(&one, "--json doctor --profile geo --fix --also hystart"));
+    let changed: Vec<_> = fixed["changed"].as_array().unwrap().iter().map(|row| &row["scope"]).collect();
+    assert_eq!(changed.iter().filter(|scope| **scope == "host").count(), 1, "{fixed}");
+    assert_eq!(changed.len(), SYSCTLS.len() + 1);
+    inside(&other, "doctor --profile geo --fix").ok();
+    let status = cli::json("status");
+    let mut namespaces: Vec<_> =
+        status["settings"].as_array().unwrap().iter().map(|row| row["namespace"].to_string()).collect();
+    namespaces.sort();
+    namespaces.dedup();
+    assert_eq!(namespaces.len(), 3, "the host's, and those of two network namespaces: {status}");
+
+    let set = [settings(&one), settings(&other)];
+    let planned = cli::json("undo settings --dry-run");
+    onramp("undo settings").ok();
+    assert_eq!([settings(&one), settings(&other)], [before.clone(), before.clone()]);
+    for action in planned["actions"].as_array().unwrap() {
+        let undo = action["undo"].as_str().unwrap();
+        assert!(Command::new("sh").args(["-c", undo]).status().unwrap().success(), "{undo}");
+    }
+    assert_eq!(([settings(&one), settings(&other)], hystart()), (set, "0".to_owned()));
+    fs::write(HYSTART, "1").unwrap();
+    assert_eq!(host_state(&[]), state);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn where_sysctls_are_read_only_nothing_is_changed_and_the_way_out_is_named() {
+    let _attachments = Attachments::lock();
+    let state = host_state(&[]);
+    let binary = cli::binary().display();
+    let script = format!(
+        "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && {binary} doctor --profile geo --fix --also hystart"
+    );
+    let ran: Ran = Command::new("unshare").args(["-n", "-m", "sh", "-c", &script]).output().unwrap().into();
+    assert!(ran.refused(1).names(&["nsenter", "/proc/sys"]));
+    assert_eq!((hystart(), host_state(&[])), ("1".to_owned(), state));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn the_default_queueing_discipline_is_set_in_the_hosts_own_namespace_alone() {
     let _attachments = Attachments::lock();
     let discipline = || fs::read_to_string("/proc/sys/net/core/default_qdisc").unwrap();
     let (place, before, state) = (place(), discipline(), host_state(&[]));
     let ran = inside(&place, "doctor --profile geo --fix --also qdisc");
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("net.core.default_qdisc"), "{ran:?}");
+    assert!(ran.stderr.contains("net.core.default_qdisc") && ran.stderr.contains("nsenter"), "{ran:?}");
     assert_eq!(settings(&place)[2], "1", "nothing is half applied");
     onramp("doctor --rate 1mbit --rtt 1ms --fix --also qdisc").ok();
     assert_eq!(discipline(), "fq\n");

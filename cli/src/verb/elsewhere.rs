@@ -1,7 +1,7 @@
 //! Defaults of network namespaces other than this one: who keeps another control, and how an algorithm becomes the default
 //! there, too.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::{Action, DEFAULT_SYSCTL, DefaultOf, Defaults, Elsewhere, Error};
@@ -229,11 +229,14 @@ pub(super) fn options(control: &str, defaults: &Defaults) -> Vec<String> {
 /// The command that sets these defaults.
 pub(super) fn restoring(before: &[DefaultOf]) -> String {
     let one = |DefaultOf { path, name, .. }: &DefaultOf| {
-        let enter =
-            path.as_ref().map(|path| format!("nsenter --net={} ", quoted(&path.display().to_string())));
-        format!("{}sysctl -w {DEFAULT_SYSCTL}={name}", enter.unwrap_or_default())
+        format!("{}sysctl -w {DEFAULT_SYSCTL}={name}", entering(path.as_deref()))
     };
     before.iter().map(one).collect::<Vec<_>>().join(" && ")
+}
+
+/// What runs a command in the network namespace of a file; nothing where it runs anyway.
+pub(super) fn entering(path: Option<&Path>) -> String {
+    path.map_or_else(String::new, |path| format!("nsenter --net={} ", quoted(&path.display().to_string())))
 }
 
 /// A word as a shell reads it.

@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
 }
 
 impl CommandLine for Arguments {
+    const GONE: &'static [(&'static str, &'static str)] =
+        &[("calibrate", "tests of the lab compare its link models with their closed forms")];
+
     fn global(&self) -> &Global {
         &self.global
     }

@@ -8,16 +8,44 @@ mod place;
 mod records;
 mod setting;
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
 use onramp_net::namespace::Namespace;
 
 use crate::pins::Lock;
 use crate::system::error::Error;
 use crate::system::kernel;
 use change::Changes;
-use place::Place;
-pub(crate) use place::{HYSTART, parameter};
+use place::{HOST_COOKIE, Place};
+pub(crate) use place::{HYSTART, QDISC, is_of_host, parameter};
 use records::Records;
 pub use setting::Setting;
+
+/// A setting that is recorded as changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// What was changed.
+    pub setting: Setting,
+    /// Whose it is.
+    pub owner: Owner,
+}
+
+/// Whose a setting is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The host has it once, whatever the network namespace.
+    Host,
+    /// A network namespace.
+    Namespace {
+        /// Its label.
+        label: String,
+        /// The file by which it is entered; `None`: it is the caller's.
+        path: Option<PathBuf>,
+    },
+    /// A network namespace that was not found.
+    Unseen,
+}
 
 /// What became of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +104,7 @@ pub fn change(wanted: &[(&str, &str)]) -> Result<Vec<Setting>, Error> {
 ///
 /// # Errors
 /// [`Error::Privilege`], or a map that cannot be read.
-pub fn changed() -> Result<Vec<Setting>, Error> {
+pub fn changed() -> Result<Vec<Changed>, Error> {
     kernel::require_privilege("status")?;
     if !kernel::has_bpffs() {
         return Ok(Vec::new());
@@ -86,9 +114,21 @@ pub fn changed() -> Result<Vec<Setting>, Error> {
 }
 
 /// [`changed`] for a caller that holds the lock.
-pub(crate) fn changed_locked() -> Result<Vec<Setting>, Error> {
+pub(crate) fn changed_locked() -> Result<Vec<Changed>, Error> {
     let recorded = Records::open()?.map_or_else(|| Ok(Vec::new()), |records| records.all())?;
-    Ok(recorded.into_iter().map(|(_, setting)| setting).collect())
+    let mut owners = HashMap::from([(HOST_COOKIE, Owner::Host)]);
+    if recorded.iter().any(|(cookie, _)| *cookie != HOST_COOKIE) {
+        let here = Namespace::current()?;
+        for namespace in Namespace::survey()?.namespaces().flatten() {
+            let Ok(cookie) = namespace.cookie() else { continue };
+            let is_here = namespace == here;
+            let path = namespace.path().filter(|_| !is_here).map(Path::to_owned);
+            owners.insert(cookie, Owner::Namespace { label: namespace.to_string(), path });
+        }
+    }
+    let owner = |cookie| owners.get(&cookie).cloned().unwrap_or(Owner::Unseen);
+    let changed = |(cookie, setting)| Changed { setting, owner: owner(cookie) };
+    Ok(recorded.into_iter().map(changed).collect())
 }
 
 /// Restores all recorded settings, in every network namespace. What another process has set since stays.

@@ -1,14 +1,21 @@
 //! Where a setting is: sysctls are a network namespace's, parameters of the kernel's modules are the host's.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use onramp_net::namespace::Namespace;
+use onramp_net::namespace::{Namespace, NamespaceError};
 
 use crate::system::error::Error;
 
 /// The kernel's HyStart, as the kernel's command line names it: 0 off, 1 on, for every CUBIC flow of the host.
 pub(crate) const HYSTART: &str = "tcp_cubic.hystart";
+
+/// The queueing discipline of interfaces that are made without one, of every network namespace.
+pub(crate) const QDISC: &str = "net.core.default_qdisc";
+
+/// What the records know the host by, in place of a network namespace's cookie.
+pub(super) const HOST_COOKIE: u64 = 0;
 
 /// Where a setting is.
 #[derive(Clone, Copy)]
@@ -27,7 +34,7 @@ impl<'a> Place<'a> {
     /// What the records know it by.
     pub fn cookie(self) -> Result<u64, Error> {
         match self {
-            Self::Host => Ok(0),
+            Self::Host => Ok(HOST_COOKIE),
             Self::Namespace(namespace) => Ok(namespace.cookie()?),
         }
     }
@@ -36,7 +43,14 @@ impl<'a> Place<'a> {
     pub fn get(self, name: &str) -> Result<String, Error> {
         let value = match self {
             Self::Host => fs::read_to_string(parameter(name)).map_err(Error::io("read", parameter(name)))?,
-            Self::Namespace(namespace) => namespace.sysctl_get(name)?,
+            Self::Namespace(namespace) => match namespace.sysctl_get(name) {
+                Err(NamespaceError::Sysctl { source, .. })
+                    if name == QDISC && source.kind() == ErrorKind::NotFound =>
+                {
+                    return Err(Error::OfTheHost { name: name.into() });
+                }
+                value => value?,
+            },
         };
         // The kernel shows tabs.
         Ok(value.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -48,6 +62,11 @@ impl<'a> Place<'a> {
             Self::Namespace(namespace) => Ok(namespace.sysctl_set(name, value)?),
         }
     }
+}
+
+/// Whether all network namespaces of the host have a setting.
+pub(crate) fn is_of_host(name: &str) -> bool {
+    is_parameter(name) || name == QDISC
 }
 
 /// Whether a name is that of a module's parameter; else it is a sysctl's.

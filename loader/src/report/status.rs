@@ -111,7 +111,7 @@ pub struct Host {
     /// Cgroups of scoped runs that have died.
     pub leftovers: Vec<run::Leftover>,
     /// Settings of the host that were changed for a path, in all network namespaces.
-    pub settings: Vec<host::Setting>,
+    pub settings: Vec<host::Changed>,
     /// Consumers of telemetry, or why they cannot be listed.
     pub consumers: Result<Vec<Consumer>, Error>,
     /// What else cannot be read, and why.

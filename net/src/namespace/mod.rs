@@ -104,6 +104,17 @@ pub enum NamespaceError {
         /// Reason.
         source: io::Error,
     },
+    /// `/proc/sys` is mounted read-only, as in most containers.
+    #[error(
+        "cannot write sysctl {name} in network namespace {namespace}: /proc/sys is mounted read-only, as in containers; \
+         from the host `nsenter --target PID --net onramp …` enters the network namespace of a process"
+    )]
+    SysctlReadOnly {
+        /// Name of the sysctl.
+        name: String,
+        /// Label of the namespace.
+        namespace: String,
+    },
     /// `/proc` could not be listed.
     #[error("cannot list network namespaces: {path}: {source}")]
     List {

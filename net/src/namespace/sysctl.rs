@@ -26,6 +26,9 @@ pub(super) fn set(namespace: &Namespace, name: &str, value: &str) -> Result<(), 
 }
 
 fn failed(namespace: &Namespace, name: &str, action: &str, source: io::Error) -> NamespaceError {
+    if source.kind() == io::ErrorKind::ReadOnlyFilesystem {
+        return NamespaceError::SysctlReadOnly { name: name.to_owned(), namespace: namespace.to_string() };
+    }
     NamespaceError::Sysctl {
         action: action.to_owned(),
         name: name.to_owned(),

@@ -69,7 +69,7 @@ pub fn replay_csv(
         .delimiter(separator)
         .comment(Some(b'#'))
         .from_reader(Lines::new(source));
-    let names = reader.headers().map_err(|error| error.to_string())?;
+    let names = reader.headers().map_err(|error| unreadable(&error))?;
     let header = Header::new(names.iter(), ignore_unknown)?;
     let mut reading = Reading {
         report: CsvReport { ignored: header.ignored.clone(), ..CsvReport::default() },
@@ -96,7 +96,7 @@ pub fn replay_csv(
             },
             // It would be the same the next time.
             Err(error) if error.is_io_error() => return Err(error.to_string()),
-            Err(error) => reading.refuse(line, error.to_string()),
+            Err(error) => reading.refuse(line, unreadable(&error)),
         }
     }
     let mut flows: Vec<_> = flows.into_iter().collect();
@@ -105,6 +105,16 @@ pub fn replay_csv(
         sieve.finish(&mut |fate| reading.take(flow, &mut state, fate));
     }
     reading.finish()
+}
+
+/// Why a line makes no row.
+fn unreadable(error: &::csv::Error) -> String {
+    match error.kind() {
+        ::csv::ErrorKind::Utf8 { err, .. } => {
+            format!("it is not UTF-8 (column {} of a line): save it as UTF-8", err.field() + 1)
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// What is read so far.

@@ -11,13 +11,11 @@ use crate::sample::{Event, Sample};
 /// Bursts of a device without limits of its own, bytes.
 const GSO_MAX_SIZE: u32 = 65_536;
 /// The largest window of TCP, bytes (RFC 7323, section 2.3): no window has more segments.
-const WINDOW_MAX: u32 = 1 << 30;
+pub(super) const WINDOW_MAX: u32 = 1 << 30;
 /// The largest segment: a packet of IP has 16 bits for its length.
 const MSS_MAX: u32 = 65_535;
 /// The longest RTT, microseconds: ten minutes.
 const RTT_MAX_US: i32 = 600_000_000;
-/// What is sent and not acknowledged has sequence numbers of its own, of 32 bits.
-const OUTSTANDING_MAX: u64 = 1 << 32;
 /// SYN and FIN are acknowledged as bytes are, and are none.
 const SYN_AND_FIN: u64 = 2;
 
@@ -134,9 +132,9 @@ fn check(ack: &Ack) -> Result<(), String> {
     if acknowledged > sent.saturating_add(SYN_AND_FIN) {
         return Err(format!("acknowledged_bytes is {acknowledged}, more than the {sent} of sent_bytes"));
     }
-    if sent.saturating_sub(acknowledged) > OUTSTANDING_MAX {
+    if sent.saturating_sub(acknowledged) > u64::from(WINDOW_MAX) {
         return Err(format!(
-            "sent_bytes is {sent}, more than {OUTSTANDING_MAX} above the {acknowledged} of acknowledged_bytes"
+            "sent_bytes is {sent}, more than the largest window ({WINDOW_MAX}) above the {acknowledged} of acknowledged_bytes"
         ));
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use onramp_algorithm::Ack;
 
+use super::row::WINDOW_MAX;
 use crate::sample::Sample;
 
 /// Rows that may still turn out to be wrong.
@@ -98,6 +99,12 @@ impl Sieve {
     }
 }
 
+/// Whether a counter has 32 bits, by as much as a window before and after the end of its range.
+fn wrapped(before: u64, now: u64) -> bool {
+    const END: u64 = 1 << 32;
+    (END - u64::from(WINDOW_MAX)..END).contains(&before) && now < u64::from(WINDOW_MAX)
+}
+
 /// Why a row does not follow another.
 fn contradiction(ack: &Ack, last: &Ack) -> Option<String> {
     for (name, now, before) in [
@@ -106,7 +113,12 @@ fn contradiction(ack: &Ack, last: &Ack) -> Option<String> {
         ("sent_bytes", ack.bytes_sent, last.bytes_sent),
     ] {
         if now < before {
-            return Some(format!("{name} goes back from {before} to {now} within its flow"));
+            let wraps = if wrapped(before, now) {
+                "; a counter of 32 bits begins anew at 2^32: write 64"
+            } else {
+                ""
+            };
+            return Some(format!("{name} goes back from {before} to {now} within its flow{wraps}"));
         }
     }
     (ack.now_us - last.now_us > PAUSE_US)

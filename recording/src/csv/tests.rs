@@ -298,6 +298,43 @@ fn what_contradicts_itself_is_refused_alone() {
 }
 
 #[test]
+fn no_window_is_larger_than_the_largest_of_tcp() {
+    for place in 0..40 {
+        let mut rows = good(40);
+        rows[place][2] = u32::MAX.to_string();
+        let report = through("plain", &[], &text(&rows)).unwrap();
+        assert_eq!((report.rows, report.bad_rows), (39, 1), "{place}: {:?}", report.described);
+    }
+}
+
+#[test]
+fn counters_of_32_bits_that_begin_anew_are_named() {
+    let before = (1 << 32) - 20 * 1_448;
+    let row = |number: u64| {
+        let acknowledged = (before + number * 1_448) % (1 << 32);
+        let sent = (before + (number + 10) * 1_448) % (1 << 32);
+        format!("{},{acknowledged},{sent},50000,10,10,1448,0\n", 1_000 * (number + 1))
+    };
+    let rows: String = (0..40).map(row).collect();
+    let report = through("plain", &[], &format!("{HEADER}\n{rows}")).unwrap();
+    assert!(report.described.iter().any(|why| why.contains("2^32")), "{:?}", report.described);
+}
+
+#[test]
+fn text_in_another_encoding_is_named_in_the_header_and_in_a_row() {
+    let replay = || Replay::new(Vec::new(), Options::default());
+    let read = |text: &[u8]| replay_csv(text, true, replay(), |_| true);
+    let header = [HEADER.as_bytes(), b",\xe9t\xe9\n1,1448,20000,30000,10,10,1448,0,1\n"].concat();
+    assert!(read(&header).unwrap_err().contains("UTF-8"));
+    let row =
+        [HEADER.as_bytes(), b",n\n1,1448,20000,30000,10,10,1448,0,1\n2,1448,20000,30000,10,10,1448,0,\xe9\n"]
+            .concat();
+    let report = read(&row).unwrap();
+    assert_eq!((report.rows, report.bad_rows), (1, 1));
+    assert!(report.described[0].contains("UTF-8"), "{:?}", report.described);
+}
+
+#[test]
 fn after_twenty_refusals_one_sentence_says_how_many_there_are() {
     let mut rows = good(60);
     rows[5..55].iter_mut().for_each(|row| row[4] = "0".to_owned());

@@ -16,6 +16,8 @@ struct Fixed {
 
 #[derive(Serialize)]
 struct Change {
+    /// Whose it is: host, or network-namespace.
+    scope: &'static str,
     setting: &'static str,
     before: String,
     set: String,
@@ -47,16 +49,27 @@ pub(super) fn fix(path: Path, also: &[Also], dry_run: bool, output: &Output) -> 
     Ok(0)
 }
 
-fn change(Wanted { name, now, to, found, source, effect, .. }: Wanted) -> Change {
-    Change { setting: name, before: now, set: to.unwrap_or_default(), reason: found, source, effect }
+fn change(wanted: Wanted) -> Change {
+    let scope = super::scope_name(wanted.scope());
+    let Wanted { name, now, to, found, source, effect, .. } = wanted;
+    Change { scope, setting: name, before: now, set: to.unwrap_or_default(), reason: found, source, effect }
 }
 
 fn action(wanted: &Wanted) -> Action {
     let Wanted { name, now, to, found, .. } = wanted;
     Action {
-        what: format!("set {name} to {} (now {now}): {found}", to.as_deref().unwrap_or_default()),
+        what: format!(
+            "set {name} to {} (now {now}; of {}): {found}",
+            to.as_deref().unwrap_or_default(),
+            owner_of(super::scope_name(wanted.scope()))
+        ),
         undo: SETTINGS.into(),
     }
+}
+
+/// Whose a setting of this scope is.
+fn owner_of(scope: &str) -> &'static str {
+    super::owner(scope, onramp_loader::is_hosts_own())
 }
 
 fn fixed_text(fixed: &Fixed) -> String {
@@ -64,8 +77,8 @@ fn fixed_text(fixed: &Fixed) -> String {
         return "nothing to change: this network namespace is as the path wants it\n".into();
     }
     let mut text = String::new();
-    for Change { setting, before, set, reason, source, effect } in &fixed.changed {
-        text += &format!("{setting} = {set} (was {before})\n");
+    for Change { scope, setting, before, set, reason, source, effect } in &fixed.changed {
+        text += &format!("{setting} = {set} (was {before})\n  of: {}\n", owner_of(scope));
         text += &format!("  why: {reason}\n  source: {source}\n  effect: {effect}\n");
     }
     text + &format!("undo: {SETTINGS}\n")

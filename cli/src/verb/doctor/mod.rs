@@ -5,7 +5,7 @@ mod fix;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use onramp_loader::{Check, Path, Verdict, Wanted};
+use onramp_loader::{Check, Path, Scope, Verdict, Wanted};
 use serde::Serialize;
 
 use crate::failure::Usage;
@@ -53,6 +53,18 @@ pub(crate) struct Doctor {
     dry_run: bool,
 }
 
+const HOST: &str = "host";
+const NAMESPACE: &str = "network-namespace";
+
+/// Whose a setting of this scope is. `host_network`: this network namespace is the host's own.
+fn owner(scope: &str, host_network: bool) -> &'static str {
+    match (scope, host_network) {
+        (HOST, _) => "the host, all its network namespaces",
+        (_, true) => "this network namespace, the host's own",
+        (_, false) => "this network namespace alone",
+    }
+}
+
 /// What `--also` names.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Also {
@@ -73,6 +85,8 @@ impl Also {
 
 #[derive(Serialize)]
 struct DoctorReport {
+    /// Whether this network namespace is the host's own.
+    host_network: bool,
     missing: usize,
     warnings: usize,
     path: Option<PathReport>,
@@ -91,6 +105,8 @@ struct CheckRow {
     name: &'static str,
     verdict: &'static str,
     found: String,
+    /// Whose it is, if it is a setting: host, or network-namespace.
+    scope: Option<&'static str>,
     enables: &'static str,
     advice: Option<String>,
 }
@@ -117,6 +133,7 @@ impl Doctor {
         }
         let number = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
         let report = DoctorReport {
+            host_network: onramp_loader::is_hosts_own(),
             missing: number(Verdict::Missing),
             warnings: number(Verdict::Warning),
             path: path.map(|path| PathReport {
@@ -156,16 +173,27 @@ fn row(check: Check) -> CheckRow {
         name: check.name,
         verdict,
         found: check.found,
+        scope: check.scope.map(scope_name),
         enables: check.enables,
         advice: Some(check.advice).filter(|advice| !advice.is_empty()),
+    }
+}
+
+/// As JSON has it.
+fn scope_name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Host => HOST,
+        Scope::Namespace => NAMESPACE,
     }
 }
 
 fn text(report: &DoctorReport) -> String {
     let mut table = Table::new([""; 3]);
     for row in &report.checks {
-        let enables =
-            if row.enables.is_empty() { String::new() } else { format!("  (for: {})", row.enables) };
+        let scope = row.scope.map(|scope| format!("of: {}", owner(scope, report.host_network)));
+        let enables = (!row.enables.is_empty()).then(|| format!("for: {}", row.enables));
+        let notes: Vec<_> = scope.into_iter().chain(enables).collect();
+        let enables = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join("; ")) };
         table.push([row.verdict.into(), row.name.to_string(), format!("{}{enables}", row.found)]);
         if let Some(advice) = &row.advice {
             table.push([String::new(), String::new(), format!("-> {advice}")]);

@@ -10,7 +10,7 @@ use clap::Args;
 use onramp_loader::abi::Counters;
 use onramp_loader::algorithm::{AfterExitOptions, Algorithm, StartPolicies};
 use onramp_loader::guard::GuardState;
-use onramp_loader::host::Setting;
+use onramp_loader::host::{Changed, Owner, Setting};
 use onramp_loader::select::RulesSummary;
 use onramp_loader::telemetry::Consumer;
 use onramp_loader::{AttachedState, Error, ExitReason, Held, Host, Leftover, ParameterSet, State};
@@ -159,6 +159,8 @@ struct Set {
 
 #[derive(Serialize)]
 struct SettingRow {
+    /// None: the host has it once.
+    namespace: Option<String>,
     setting: String,
     before: String,
     set: String,
@@ -243,8 +245,13 @@ fn listeners(consumers: Result<Vec<Consumer>, Error>) -> (Vec<Listener>, Option<
     }
 }
 
-fn setting(Setting { name, before, set }: Setting) -> SettingRow {
-    SettingRow { setting: name, before, set }
+fn setting(Changed { setting: Setting { name, before, set }, owner }: Changed) -> SettingRow {
+    let namespace = match owner {
+        Owner::Host => None,
+        Owner::Namespace { label, .. } => Some(label),
+        Owner::Unseen => Some("not found".into()),
+    };
+    SettingRow { namespace, setting: name, before, set }
 }
 
 /// `selection`: where it was looked for.

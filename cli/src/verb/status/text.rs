@@ -51,9 +51,12 @@ pub(super) fn text(report: &StatusReport, output: &Output) -> String {
             time => format!(", and all events of {}\n", show_us(*time)),
         };
     }
-    for SettingRow { setting, before, set } in &report.settings {
-        text +=
-            &format!("{setting} was set to {set} (before: {before}): `{}` gives it back\n", undo::SETTINGS);
+    for SettingRow { namespace, setting, before, set } in &report.settings {
+        text += &format!(
+            "{setting} {} was set to {set} (before: {before}): `{}` restores it\n",
+            undo::place(namespace.as_deref()),
+            undo::SETTINGS
+        );
     }
     if let Some(why) = &report.consumers_unknown {
         text += &format!("consumers of telemetry are not known: {}\n", escape_line(why));

@@ -7,6 +7,7 @@ use onramp_loader::host;
 use serde::Serialize;
 
 use self::settings::Undone;
+pub(super) use self::settings::place;
 use super::detach::{self, Detach, Failed};
 use super::plan;
 use crate::failure::{FAILURE, PARTIAL};

@@ -1,12 +1,12 @@
 //! `onramp undo settings`.
 
 use onramp_loader::Action;
-use onramp_loader::host::{self, Outcome, Restored};
+use onramp_loader::host::{self, Changed, Outcome, Owner, Restored};
 use serde::Serialize;
 
 use crate::failure::{FAILURE, PARTIAL};
-use crate::output::{Output, say};
-use crate::verb::elsewhere::unseen_text;
+use crate::output::{Output, escape_line, say};
+use crate::verb::elsewhere::{entering, unseen_text};
 use crate::verb::plan;
 
 /// What was restored.
@@ -44,10 +44,16 @@ pub(super) fn undo(dry_run: bool, output: &Output) -> anyhow::Result<u8> {
 
 /// What a restore would do.
 pub(super) fn planned() -> anyhow::Result<Vec<Action>> {
-    let action = |setting: host::Setting| {
-        let undo = setting.command();
+    let action = |Changed { setting, owner }: Changed| {
+        let (label, path) = match owner {
+            Owner::Host => (None, None),
+            Owner::Namespace { label, path } => (Some(label), path),
+            Owner::Unseen => (Some("that is not found".into()), None),
+        };
+        let undo = format!("{}{}", entering(path.as_deref()), setting.command());
         let host::Setting { name, before, set } = setting;
-        Action { what: format!("set {name} to {before} again, where it is still {set}"), undo }
+        let place = place(label.as_deref());
+        Action { what: format!("set {name} {place} to {before} again, if it is still {set}"), undo }
     };
     Ok(host::changed()?.into_iter().map(action).collect())
 }
@@ -59,12 +65,11 @@ struct Failed {
     error: String,
 }
 
-impl Row {
-    fn place(&self) -> String {
-        match &self.namespace {
-            Some(namespace) => format!("in network namespace {namespace}"),
-            None => "of this host".into(),
-        }
+/// Whose a setting is. `namespace`: of a network namespace; none: the host has it once.
+pub(in crate::verb) fn place(namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => format!("in network namespace {}", escape_line(namespace)),
+        None => "of this host".into(),
     }
 }
 
@@ -106,11 +111,11 @@ impl Undone {
 
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for row @ Row { setting, now, .. } in &self.restored {
-            text += &format!("{setting} = {now} again {}\n", row.place());
+        for Row { namespace, setting, now, .. } in &self.restored {
+            text += &format!("{setting} = {now} again {}\n", place(namespace.as_deref()));
         }
-        for row @ Row { setting, before, set, now, .. } in &self.left {
-            let place = row.place();
+        for Row { namespace, setting, before, set, now } in &self.left {
+            let place = place(namespace.as_deref());
             text += &format!(
                 "{setting} {place} is left as it is, {now}: another process has set it since it was set to {set}; it was {before} before\n"
             );

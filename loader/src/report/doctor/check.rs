@@ -11,6 +11,15 @@ pub enum Verdict {
     Missing,
 }
 
+/// Whose a setting is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The host's: all its network namespaces have it.
+    Host,
+    /// The current network namespace's.
+    Namespace,
+}
+
 /// One thing looked at.
 #[derive(Clone, Debug)]
 pub struct Check {
@@ -20,6 +29,8 @@ pub struct Check {
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
+    /// Whose it is, if it is a setting.
+    pub scope: Option<Scope>,
     /// What it is needed for.
     pub enables: &'static str,
     /// What to do; empty where nothing is.
@@ -28,7 +39,7 @@ pub struct Check {
 
 impl Check {
     pub(super) fn ok(name: &'static str, enables: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Ok, found: found.into(), enables, advice: String::new() }
+        Self { name, verdict: Verdict::Ok, found: found.into(), scope: None, enables, advice: String::new() }
     }
 
     pub(super) fn new(
@@ -39,8 +50,14 @@ impl Check {
     ) -> Self {
         match result {
             Ok(found) => Self::ok(name, enables, found),
-            Err(found) => Self { name, verdict: Verdict::Missing, found, enables, advice: advice.into() },
+            Err(found) => {
+                Self { verdict: Verdict::Missing, advice: advice.into(), ..Self::ok(name, enables, found) }
+            }
         }
+    }
+
+    pub(super) fn of(self, scope: Scope) -> Self {
+        Self { scope: Some(scope), ..self }
     }
 
     pub(super) fn warned(self, advice: impl Into<String>) -> Self {

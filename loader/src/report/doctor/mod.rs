@@ -3,7 +3,7 @@
 mod check;
 pub(crate) mod path;
 
-pub use check::{Check, Verdict};
+pub use check::{Check, Scope, Verdict};
 
 use std::fs;
 use std::io::ErrorKind;
@@ -48,8 +48,9 @@ pub fn doctor() -> Vec<Check> {
     }
     checks.push(pins());
     checks.extend(if kernel::require_writable().is_ok() { broken_pins() } else { Vec::new() });
-    checks.extend([listing(), cgroup(), jit(), lockdown(), hystart(), queueing()]);
-    checks.push(default_control());
+    checks.extend([listing(), cgroup()]);
+    checks.extend([jit(), lockdown(), hystart(), queueing()].map(|check| check.of(Scope::Host)));
+    checks.push(default_control().of(Scope::Namespace));
     checks.extend(other_defaults());
     checks.extend(path::cached_thresholds().map(|found| found.check()));
     checks.extend(rules());
@@ -235,12 +236,17 @@ fn rules() -> Option<Check> {
     )
 }
 
+/// Whether the current network namespace is the host's own: it alone shows settings that the host has once.
+pub fn is_hosts_own() -> bool {
+    Path::new("/proc/sys/net/core/netdev_budget").exists()
+}
+
 /// What the whole host has once is shown in its first network namespace alone.
 const NOT_SEEN: &str = "not to be seen from this network namespace";
 
 fn jit() -> Check {
     let (result, advice) = match fs::read_to_string("/proc/sys/net/core/bpf_jit_enable") {
-        Err(_) if !Path::new("/proc/sys/net/core/netdev_budget").exists() => (Ok(NOT_SEEN.to_owned()), ""),
+        Err(_) if !is_hosts_own() => (Ok(NOT_SEEN.to_owned()), ""),
         Ok(text) if text.trim() != "0" => (Ok("on".to_owned()), ""),
         Ok(_) => (Err("off".to_owned()), "sysctl -w net.core.bpf_jit_enable=1"),
         Err(error) if error.kind() == ErrorKind::NotFound => {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use onramp_algorithm::INITIAL_WINDOW;
 use onramp_net::namespace::Namespace;
 
-use super::check::{Check, Verdict};
-use crate::host::{HYSTART, value};
+use super::check::{Check, Scope, Verdict};
+use crate::host::{HYSTART, QDISC, is_of_host, value};
 use crate::system::error::Error;
 
 /// Share of a socket buffer that carries data: the kernel keeps the other half for its own structures and for a
@@ -18,8 +18,6 @@ const USABLE_DIVISOR: u64 = 2;
 const STEP_BYTES: u64 = 5 << 20;
 /// What a connection may send at first: ten segments (RFC 6928), of an Ethernet's size.
 const INITIAL_WINDOW_BYTES: u64 = INITIAL_WINDOW as u64 * 1_448;
-/// The discipline of interfaces that are made without one.
-const QDISC: &str = "net.core.default_qdisc";
 /// Chosen: slow starts after a pause are avoided where each takes longer than this.
 const LONG_SLOW_START: Duration = Duration::from_secs(1);
 
@@ -73,6 +71,11 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// Whose it is.
+    pub fn scope(&self) -> Scope {
+        if is_of_host(self.name) { Scope::Host } else { Scope::Namespace }
+    }
+
     /// The same as one of the things that [`crate::doctor()`] looks at.
     pub fn check(&self) -> Check {
         let advice = self.to.as_ref().map(|to| {
@@ -82,6 +85,7 @@ impl Wanted {
             name: self.name,
             verdict: if advice.is_some() { Verdict::Warning } else { Verdict::Ok },
             found: self.found.clone(),
+            scope: Some(self.scope()),
             enables: self.enables,
             advice: advice.unwrap_or_default(),
         }
@@ -133,7 +137,7 @@ pub fn hystart_off() -> Result<Wanted, Error> {
 /// fq as the queueing discipline of interfaces to come, whatever the path.
 ///
 /// # Errors
-/// [`Error::Namespace`] outside the host's own network namespace, which alone has the default queueing discipline.
+/// [`Error::OfTheHost`] outside the host's own network namespace, which alone shows the default queueing discipline.
 pub fn fq_by_default() -> Result<Wanted, Error> {
     Ok(qdisc(value(&Namespace::current()?, QDISC)?))
 }

@@ -344,6 +344,14 @@ pub enum Error {
         /// The command that makes it one to be trusted, without the path.
         remedy: &'static str,
     },
+    /// The whole host has it, and its own network namespace alone shows it.
+    #[error(
+        "{name} belongs to the host, whose own network namespace alone shows it: run this there, for instance with `nsenter --target 1 --net`"
+    )]
+    OfTheHost {
+        /// A sysctl.
+        name: String,
+    },
     /// A network namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
