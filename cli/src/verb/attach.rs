@@ -29,7 +29,7 @@ use crate::units::{self, now_us};
   onramp attach --profile geo                  # what the profile names
   onramp attach search --profile geo --set exit_action=hold
   onramp attach --after-exit plateau,floor     # what the base does after slow start, too
-  onramp attach --start resume+window          # start from what earlier connections learned of a path
+  onramp attach --start resume+window          # start from what was learned of a path
   onramp attach search --telemetry exit   # consumers get no more than exits
   onramp attach search --default --for 10m   # reverts unless `onramp confirm search` comes
   onramp attach search --default --guard retransmit_ratio=2%,goodput=-10%   # reverts on harm
