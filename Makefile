@@ -6,13 +6,14 @@ ONRAMP := $(or $(CARGO_TARGET_DIR),target)/release/onramp
 # Seconds per algorithm of `make fuzz`.
 FUZZ_SECONDS ?= 60
 
-.PHONY: all deps web build release demo test lint sbom kernels golden fuzz bench reproduce clean
+.PHONY: all deps web build release release-check demo test lint sbom kernels golden fuzz bench reproduce clean
 
 all: build
 
-# Debian packages: building, running, fuzzing, and the kernel matrix.
+# Debian packages of what is made: .ci/deps has the groups.
+DEPS := build
 deps:
-	@.ci/deps $(PACKAGES)
+	@.ci/deps $(DEPS)
 
 # The page of `onramp serve`, which `onramp` embeds.
 web: deps
@@ -21,27 +22,39 @@ web: deps
 build: web
 	$(CARGO) build --release --workspace
 
-# The programs for other machines, the same bytes in any directory: target/dist/onramp, target/dist/onramp-lab
+# Static programs, packages and images for other machines, the same bytes in any directory: target/dist. For both architectures:
+# make release ARCHITECTURES="amd64 arm64"
+release: DEPS := build release
+release: export ARCHITECTURES := $(ARCHITECTURES)
 release: deps
 	@.ci/oldest
 	@.ci/licences
 	@.ci/release
 
+# What `make release` has made, installed, run and removed in root file systems of distributions.
+release-check: DEPS := build lab release release-check
+release-check: deps
+	@.ci/release-check
+
 # What onramp does, shown in under four minutes.
+demo: DEPS := build lab
 demo: build
 	@.ci/demo $(ONRAMP)
 
-# The page is looked at in a browser.
-test: PACKAGES := chromium
+test: DEPS := build lab test page
 test: web
 	@.ci/test
 
+lint: DEPS := build test
 lint: deps
 	@.ci/lint
 
 # What the programs are made of: target/sbom/onramp.cdx.json, target/sbom/onramp-lab.cdx.json
+sbom: DEPS := build lab
 sbom: web
 	@.ci/sbom
+
+kernels golden bench reproduce: DEPS := build lab
 
 kernels: build
 	@ONRAMP_BIN=$(ONRAMP) tests/kernels/run.sh
@@ -54,6 +67,7 @@ golden: web
 	tests/golden/make.sh $(ONRAMP)
 
 # Longer than `make test` does: make fuzz FUZZ_SECONDS=600
+fuzz: DEPS := build test
 fuzz: deps
 	@bpf/host/fuzz/run.sh --seconds $(FUZZ_SECONDS)
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The hidden verbs `completions` and `man` of each program, which packages call: what they write comes from its command line.
+//! The hidden verb `completions` of each program, which packages call: what it writes comes from the command line.
 
-use std::path::PathBuf;
-
-use anyhow::Context;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 
@@ -24,41 +21,6 @@ impl Completions {
     /// If standard output cannot be written.
     pub fn run(self, name: &'static str, line: &Command, output: &Output) -> anyhow::Result<u8> {
         output.raw(&script(name, line, self.shell))?;
-        Ok(0)
-    }
-}
-
-/// Write manual pages of all verbs into a directory
-///
-/// The pages are what --help says: one for the program, and one for each verb. The directory is made if it is not there, and
-/// pages in it are written anew.
-#[derive(Args, Debug)]
-pub struct Man {
-    /// Directory
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-}
-
-impl Man {
-    /// Writes the pages of the program of this name.
-    ///
-    /// # Errors
-    /// If they cannot be written.
-    pub fn run(
-        self,
-        name: &'static str,
-        about: &'static str,
-        line: &Command,
-        output: &Output,
-    ) -> anyhow::Result<u8> {
-        let directory = self.directory;
-        std::fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot make {}", directory.display()))?;
-        let mut command = visible(name, line).version(env!("CARGO_PKG_VERSION")).about(about);
-        command.build();
-        clap_mangen::generate_to(command, &directory)
-            .with_context(|| format!("cannot write manual pages into {}", directory.display()))?;
-        output.progress(&format!("written to {}", directory.display()));
         Ok(0)
     }
 }
@@ -91,7 +53,7 @@ fn script(name: &'static str, all: &Command, shell: Known) -> Vec<u8> {
 }
 
 /// The command line without what is hidden.
-fn visible(name: &'static str, all: &Command) -> Command {
+pub(crate) fn visible(name: &'static str, all: &Command) -> Command {
     let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
     Command::new(name).args(all.get_arguments().cloned()).subcommands(verbs)
 }

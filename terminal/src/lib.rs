@@ -7,7 +7,7 @@
 //! * [`table`]: aligned text; [`units`]: quantities as people write and read them.
 //! * [`failure`]: exit codes, and errors as one sentence.
 //! * [`target`]: files that verbs write; [`signals`]: those that end a verb; [`companion`]: the other program.
-//! * [`completions`]: completion scripts and manual pages of a program.
+//! * [`completions`]: completion scripts of a program; [`manual`]: its manual pages.
 #![deny(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -18,6 +18,7 @@ pub mod companion;
 pub mod completions;
 pub mod failure;
 pub mod global;
+pub mod manual;
 pub mod output;
 pub mod program;
 pub mod signals;

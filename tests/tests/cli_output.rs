@@ -155,21 +155,32 @@ fn every_verb_has_a_manual_page_and_hidden_ones_have_none() {
     onramp(&format!("man {}", directory.path().display())).ok();
     laboratory(&format!("-q man {}", directory.path().display())).ok();
     let page = |name: &str| std::fs::read_to_string(directory.path().join(name));
-    let overview = page("onramp.1").unwrap();
+    let overview = page("onramp.8").unwrap();
     for verb in VERBS {
         let named = verb.replace('-', "\\-");
-        assert!(overview.contains(&format!("onramp\\-{named}(1)")), "{verb}: {overview}");
-        let page = page(&format!("onramp-{verb}.1")).unwrap();
-        assert!(page.contains(".TH onramp") && page.contains("Examples:"), "{page}");
+        assert!(overview.contains(&format!("onramp\\-{named}(8)")), "{verb}: {overview}");
+        let page = page(&format!("onramp-{verb}.8")).unwrap();
+        assert!(page.contains(".TH onramp") && page.contains(".SH EXAMPLES\n"), "{page}");
     }
     for verb in ["run", "compare", "sim-tune", "bench-load"] {
         let page = page(&format!("onramp-lab-{verb}.1")).unwrap();
-        assert!(page.contains(".TH onramp") && page.contains("Examples:"), "{page}");
+        assert!(page.contains(".TH onramp") && page.contains(".SH EXAMPLES\n"), "{page}");
     }
-    for hidden in ["onramp-expire.1", "onramp-man.1", "onramp-lab-inside.1"] {
+    for hidden in ["onramp-expire.8", "onramp-man.8", "onramp-lab-inside.1"] {
         assert!(page(hidden).is_err(), "{hidden}");
     }
-    let file = directory.path().join("onramp.1");
+    let mut written = 0;
+    for file in std::fs::read_dir(directory.path()).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(!name.contains("help"), "{name}");
+        let page = std::fs::read_to_string(&path).unwrap();
+        assert!(page.contains(".SH EXIT STATUS\n0 done") && page.contains(".SH SEE ALSO\nonramp"), "{page}");
+        assert!(!page.contains(".SH EXTRA"), "{page}");
+        written += 1;
+    }
+    assert!((40..80).contains(&written), "{written} pages");
+    let file = directory.path().join("onramp.8");
     let refused = onramp(&format!("man {}", file.display()));
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains(&format!("cannot make {}", file.display())), "{}", refused.stderr);

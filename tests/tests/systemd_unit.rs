@@ -1,9 +1,10 @@
-//! The unit that applies /etc/onramp at boot: under systemd as the first process of a machine of its own, and as
-//! `systemd-analyze` rates it.
+//! The units that apply /etc/onramp at boot and serve the page: under systemd as the first process of a machine of its own, and
+//! as `systemd-analyze` rates them.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -14,9 +15,19 @@ use onramp_tests::traffic::{eventually, namespace};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const UNIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/systemd/onramp-apply.service");
-const TEXT: &str = include_str!("../../packaging/systemd/onramp-apply.service");
-const PAGE: &str = include_str!("../../docs/apply.md");
+/// The units, by their verbs, and the pages that say how exposed they are.
+const UNITS: [(&str, &str, &str); 2] = [
+    (
+        "apply",
+        include_str!("../../packaging/systemd/onramp-apply.service"),
+        include_str!("../../docs/apply.md"),
+    ),
+    (
+        "serve",
+        include_str!("../../packaging/systemd/onramp-serve.service"),
+        include_str!("../../docs/serve.md"),
+    ),
+];
 /// Where the machine's own cgroups are.
 const CGROUP: &str = "/sys/fs/cgroup/onramp-test-systemd";
 
@@ -42,10 +53,16 @@ impl Disk {
             fs::create_dir_all(disk.path(directory)).unwrap();
         }
         fs::write(disk.path("etc/machine-id"), format!("{}\n", "0123456789abcdef".repeat(2))).unwrap();
-        fs::write(disk.path("etc/systemd/system/onramp-apply.service"), TEXT).unwrap();
-        // As `systemctl enable` makes it.
-        let wants = "etc/systemd/system/multi-user.target.wants/onramp-apply.service";
-        symlink("/etc/systemd/system/onramp-apply.service", disk.path(wants)).unwrap();
+        fs::write(disk.path("etc/passwd"), "root:x:0:0::/:/bin/sh\nonramp:x:990:991::/:/bin/false\n")
+            .unwrap();
+        fs::write(disk.path("etc/group"), "root:x:0:\nonramp:x:991:\n").unwrap();
+        for (verb, text, _) in UNITS {
+            let unit = format!("etc/systemd/system/onramp-{verb}.service");
+            fs::write(disk.path(&unit), text).unwrap();
+            // As `systemctl enable` makes it.
+            let wants = format!("etc/systemd/system/multi-user.target.wants/onramp-{verb}.service");
+            symlink(format!("/{unit}"), disk.path(&wants)).unwrap();
+        }
         symlink("/usr/lib/systemd/system/multi-user.target", disk.path("etc/systemd/system/default.target"))
             .unwrap();
         symlink(cli::binary(), disk.path("bin/onramp")).unwrap();
@@ -180,25 +197,58 @@ fn under_systemd_the_unit_makes_what_files_say_at_each_boot_and_reload_and_fails
 }
 
 #[test]
-fn the_unit_is_not_more_exposed_than_its_page_says() {
-    let words = PAGE.split_once("rates its exposure ").unwrap().1;
-    let said = words.split([' ', ';', ',']).next().unwrap();
-    let tenths: f64 = said.parse::<f64>().unwrap() * 10.0;
-    let mut command = Command::new("systemd-analyze");
-    command.args([
-        "security",
-        "--offline=true",
-        "--no-pager",
-        "--threshold",
-        &tenths.round().to_string(),
-        UNIT,
-    ]);
-    let Ok(output) = command.output() else {
-        onramp_tests::skip("systemd-analyze is not installed");
-        return;
+#[ignore = "in a guest: make test"]
+fn under_systemd_serve_answers_on_its_socket_as_a_user_of_its_own_with_two_capabilities() {
+    let _attachments = Attachments::lock();
+    let (place, disk) = (namespace(), Disk::new());
+    onramp("attach search").ok();
+    let machine = Machine::boot(&place, &disk);
+    let socket = format!("/proc/{}/root/run/onramp/serve.sock", machine.first);
+    assert!(eventually(|| Path::new(&socket).exists()), "{:?}", machine.systemctl("status onramp-serve"));
+    let get = |path: &str| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
     };
-    let rated = Ran::from(output);
-    let last = rated.stdout.lines().last().unwrap_or_default();
-    assert_eq!(rated.code, Some(0), "the page says {said}: {last} {}", rated.stderr);
-    assert!(last.contains("Overall exposure level"), "{rated:?}");
+    assert!(get("/healthz").starts_with("HTTP/1.1 200"), "{}", get("/healthz"));
+    let answer = get("/api/status");
+    let status: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!(status["unreadable"], Value::Null);
+    assert_eq!(status["algorithms"][0]["algorithm"], "search", "{status}");
+
+    let main = machine.systemctl("show --property=MainPID --value onramp-serve").ok();
+    let process = machine.enter().arg("cat").arg(format!("/proc/{}/status", main.trim())).output().unwrap();
+    let process = Ran::from(process).ok();
+    let field = |name: &str| process.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap();
+    assert_eq!(field("Uid:").split_whitespace().take(3).collect::<Vec<_>>(), ["990"; 3]);
+    // PERFMON and BPF, of the bounding set nothing.
+    assert_eq!((field("CapEff:"), field("CapBnd:")), ("000000c000000000", "0000000000000000"));
+    machine.systemctl("stop onramp-serve").ok();
+    assert!(!Path::new(&socket).exists());
+    drop(machine);
+    onramp("detach search").ok();
+}
+
+#[test]
+fn the_units_are_not_more_exposed_than_their_pages_say() {
+    let directory = tempfile::tempdir().unwrap();
+    for (verb, text, page) in UNITS {
+        let words = page.split_once("rates its exposure ").unwrap().1;
+        let said = words.split([' ', ';', ',']).next().unwrap().trim_end_matches('.');
+        let tenths = (said.parse::<f64>().unwrap() * 10.0).round().to_string();
+        let unit = directory.path().join(format!("onramp-{verb}.service"));
+        fs::write(&unit, text).unwrap();
+        let mut command = Command::new("systemd-analyze");
+        command.args(["security", "--offline=true", "--no-pager", "--threshold", &tenths]).arg(&unit);
+        let Ok(output) = command.output() else {
+            onramp_tests::skip("systemd-analyze is not installed");
+            return;
+        };
+        let rated = Ran::from(output);
+        let last = rated.stdout.lines().last().unwrap_or_default();
+        assert_eq!(rated.code, Some(0), "the page of {verb} says {said}: {last} {}", rated.stderr);
+        assert!(last.contains("Overall exposure level"), "{rated:?}");
+    }
 }

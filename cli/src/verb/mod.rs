@@ -29,7 +29,8 @@ mod watch;
 mod why;
 
 use clap::{Command, Subcommand};
-use onramp_terminal::completions::{Completions, Man};
+use onramp_terminal::completions::Completions;
+use onramp_terminal::manual::{Man, Manual};
 
 use crate::output::Output;
 
@@ -80,6 +81,14 @@ pub(crate) enum Verb {
     ServeWeb(serve::ServeWeb),
 }
 
+/// What its manual pages have in common.
+const MANUAL: Manual = Manual {
+    name: "onramp",
+    about: env!("CARGO_PKG_DESCRIPTION"),
+    section: "8",
+    see_also: "onramp-lab(1), tcp(7), ss(8)",
+};
+
 impl Verb {
     /// Does it; returns the exit code. `line` is the whole command line.
     pub fn run(self, line: fn() -> Command, output: &Output) -> anyhow::Result<u8> {
@@ -107,7 +116,7 @@ impl Verb {
             Self::Lab(words) => words.execute(None, output),
             Self::Sim(words) => words.execute(Some("sim"), output),
             Self::Completions(verb) => verb.run("onramp", &line(), output),
-            Self::Man(verb) => verb.run("onramp", env!("CARGO_PKG_DESCRIPTION"), &line(), output),
+            Self::Man(verb) => verb.run(MANUAL, &line(), output),
             Self::Expire(verb) => verb.run(),
             Self::ServeWeb(verb) => verb.run(),
         }

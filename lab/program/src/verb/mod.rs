@@ -31,7 +31,8 @@ mod transfer;
 mod verify;
 
 use clap::{Command, Subcommand};
-use onramp_terminal::completions::{Completions, Man};
+use onramp_terminal::completions::Completions;
+use onramp_terminal::manual::{Man, Manual};
 
 use crate::output::Output;
 
@@ -64,6 +65,14 @@ pub(crate) enum Verb {
     Once(once::Once),
 }
 
+/// What its manual pages have in common.
+const MANUAL: Manual = Manual {
+    name: "onramp-lab",
+    about: env!("CARGO_PKG_DESCRIPTION"),
+    section: "1",
+    see_also: "onramp(8), qemu(1)",
+};
+
 impl Verb {
     /// Does it; returns the exit code. `line` is the whole command line.
     pub fn run(self, line: fn() -> Command, output: &Output) -> anyhow::Result<u8> {
@@ -85,7 +94,7 @@ impl Verb {
             Self::Plot(verb) => verb.run(),
             Self::Qlog(verb) => verb.run(),
             Self::Completions(verb) => verb.run("onramp-lab", &line(), output),
-            Self::Man(verb) => verb.run("onramp-lab", env!("CARGO_PKG_DESCRIPTION"), &line(), output),
+            Self::Man(verb) => verb.run(MANUAL, &line(), output),
             Self::Inside(_) => Ok(inside::run()),
             Self::Once(verb) => verb.run(),
         }
