@@ -3,8 +3,18 @@
 //! libbpf (libbpf-rs) opens, loads, registers and pins; aya opens what is pinned. What is attached is what is pinned
 //! under [`ROOT`]: every function here reads that, and none keeps a record of its own.
 //!
-//! A folder uses only those before it: `system`, `object`, `pins`, `telemetry`, `shadow`, `host`, `select`,
-//! `attachment`, `run`, `report`.
+//! A folder uses only those before it:
+//!
+//! * `system`: the running kernel, its cgroups and network namespaces, clocks, errors
+//! * `object`: the objects, their structures in Rust, and what is fitted to the kernel before they are loaded
+//! * `pins`: where things are pinned, the lock, parameter sets
+//! * `telemetry`: consumers, their rings, events
+//! * `shadow`: samples of flows under any control
+//! * `host`: settings of the host that were changed for a path
+//! * `select`: rules
+//! * `attachment`: attach, tune, upgrade, detach; defaults and sockets that they move
+//! * `run`: one command's sockets
+//! * `report`: status, flows, doctor, costs, and what decides about a connection
 
 mod attachment;
 pub mod host;
