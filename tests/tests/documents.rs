@@ -389,3 +389,38 @@ fn the_pages_of_docs_are_read_within_two_hours() {
     let words: usize = words.sum();
     assert!(words <= DOCS_WORDS, "docs/ has {words} words, at most {DOCS_WORDS}");
 }
+
+#[test]
+fn the_kernels_of_the_compatibility_page_accept_every_algorithm() {
+    let known = page("lab/src/guest/kernels.toml");
+    let series: Vec<_> = known
+        .lines()
+        .filter_map(|line| line.strip_prefix("series = "))
+        .map(|name| name.trim_matches('"'))
+        .collect();
+    assert!(series.len() >= 3, "{series:?}");
+    let compatibility = page("docs/compatibility.md");
+    assert!(compatibility.contains(&format!("| | {} |", series.join(" | "))), "{series:?}");
+    let loaded = page("tests/kernels/programs.tsv");
+    for kernel in series {
+        for algorithm in onramp_loader::algorithm::all() {
+            let rows = format!("{kernel}\t{}\t", algorithm.name());
+            assert!(loaded.lines().any(|line| line.starts_with(&rows)), "{rows:?}");
+        }
+    }
+}
+
+#[test]
+fn pages_and_manifests_name_this_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    for (path, name) in [
+        ("README.md", format!("onramp_{version}-1_amd64.deb")),
+        ("docs/install.md", format!("onramp-{version}-1.x86_64.rpm")),
+        ("docs/install.md", format!("onramp-{version}-amd64.oci.tar")),
+        ("docs/fleet.md", format!("onramp_{version}-1_amd64.deb")),
+        ("packaging/kubernetes/onramp.yaml", format!("image: onramp:{version}")),
+        ("packaging/kubernetes/kustomization.yaml", format!("newTag: {version}")),
+    ] {
+        assert!(page(path).contains(&name), "{path} lacks {name}");
+    }
+}
