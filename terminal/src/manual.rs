@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(files, ["one-do-it.8", "one-do.8", "one.8"]);
         let page = fs::read_to_string(directory.path().join("one-do.8")).unwrap();
         let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what}: {page}"));
-        assert!(at(".TH one\\-do 8") < at(".SH SYNOPSIS"), "{page}");
+        assert!(at(".TH one-do 8") < at(".SH SYNOPSIS"), "{page}");
         assert!(
             at(".SH EXAMPLES\n.nf\none do \\-\\-all\n\\&.one do\n.fi") < at(".SH UNDO\nby hand"),
             "{page}"
