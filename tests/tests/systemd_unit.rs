@@ -30,6 +30,8 @@ const UNITS: [(&str, &str, &str); 2] = [
 ];
 /// Where the machine's own cgroups are.
 const CGROUP: &str = "/sys/fs/cgroup/onramp-test-systemd";
+/// Where the machine keeps what `serve` says.
+const LOG: &str = "/run/serve.log";
 
 const WANTED: &str = "version = 1
 [attach.search]
@@ -47,7 +49,8 @@ initial_window = 20
 struct Disk(TempDir);
 
 impl Disk {
-    fn new() -> Self {
+    /// A machine with both units, of which that of one verb is enabled.
+    fn new(enabled: &str) -> Self {
         let disk = Self(tempfile::tempdir().unwrap());
         for directory in ["etc/onramp", "etc/systemd/system/multi-user.target.wants", "bin"] {
             fs::create_dir_all(disk.path(directory)).unwrap();
@@ -60,9 +63,15 @@ impl Disk {
             let unit = format!("etc/systemd/system/onramp-{verb}.service");
             fs::write(disk.path(&unit), text).unwrap();
             // As `systemctl enable` makes it.
-            let wants = format!("etc/systemd/system/multi-user.target.wants/onramp-{verb}.service");
-            symlink(format!("/{unit}"), disk.path(&wants)).unwrap();
+            if verb == enabled {
+                let wants = format!("etc/systemd/system/multi-user.target.wants/onramp-{verb}.service");
+                symlink(format!("/{unit}"), disk.path(&wants)).unwrap();
+            }
         }
+        // There is no journal.
+        fs::create_dir(disk.path("etc/systemd/system/onramp-serve.service.d")).unwrap();
+        let log = format!("[Service]\nStandardError=append:{LOG}\n");
+        fs::write(disk.path("etc/systemd/system/onramp-serve.service.d/log.conf"), log).unwrap();
         symlink("/usr/lib/systemd/system/multi-user.target", disk.path("etc/systemd/system/default.target"))
             .unwrap();
         symlink(cli::binary(), disk.path("bin/onramp")).unwrap();
@@ -151,7 +160,7 @@ fn made(place: &Namespace) -> (String, String, Value) {
 #[ignore = "in a guest: make test"]
 fn under_systemd_the_unit_makes_what_files_say_at_each_boot_and_reload_and_fails_without_changing_anything() {
     let _attachments = Attachments::lock();
-    let (place, disk) = (namespace(), Disk::new());
+    let (place, disk) = (namespace(), Disk::new("apply"));
     place.sysctl_set(DEFAULT, "reno").unwrap();
     disk.wants(WANTED);
     let machine = Machine::boot(&place, &disk);
@@ -200,11 +209,12 @@ fn under_systemd_the_unit_makes_what_files_say_at_each_boot_and_reload_and_fails
 #[ignore = "in a guest: make test"]
 fn under_systemd_serve_answers_on_its_socket_as_a_user_of_its_own_with_two_capabilities() {
     let _attachments = Attachments::lock();
-    let (place, disk) = (namespace(), Disk::new());
+    let (place, disk) = (namespace(), Disk::new("serve"));
     onramp("attach search").ok();
     let machine = Machine::boot(&place, &disk);
     let socket = format!("/proc/{}/root/run/onramp/serve.sock", machine.first);
-    assert!(eventually(|| Path::new(&socket).exists()), "{:?}", machine.systemctl("status onramp-serve"));
+    let log = format!("/proc/{}/root{LOG}", machine.first);
+    assert!(eventually(|| UnixStream::connect(&socket).is_ok()), "{:?}", fs::read_to_string(log));
     let get = |path: &str| {
         let mut stream = UnixStream::connect(&socket).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
