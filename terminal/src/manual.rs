@@ -179,6 +179,9 @@ mod tests {
             at(".SH EXAMPLES\n.nf\none do \\-\\-all\n\\&.one do\n.fi") < at(".SH UNDO\nby hand"),
             "{page}"
         );
-        assert!(at(".SH EXIT STATUS\n0 done, 1 failed") < at(".SH SEE ALSO\none(8), other(1)"), "{page}");
+        assert!(
+            at(".SH \"EXIT STATUS\"\n0 done, 1 failed") < at(".SH \"SEE ALSO\"\none(8), other(1)"),
+            "{page}"
+        );
     }
 }

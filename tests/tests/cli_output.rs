@@ -175,7 +175,8 @@ fn every_verb_has_a_manual_page_and_hidden_ones_have_none() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         assert!(!name.contains("help"), "{name}");
         let page = std::fs::read_to_string(&path).unwrap();
-        assert!(page.contains(".SH EXIT STATUS\n0 done") && page.contains(".SH SEE ALSO\nonramp"), "{page}");
+        assert!(page.contains(".SH \"EXIT STATUS\"\n0 done"), "{page}");
+        assert!(page.contains(".SH \"SEE ALSO\"\nonramp"), "{page}");
         assert!(!page.contains(".SH EXTRA"), "{page}");
         written += 1;
     }
@@ -354,5 +355,17 @@ fn strings_from_outside_reach_no_terminal_as_they_are() {
         assert!(code <= 5, "{arguments:?}: {code}");
         harmless(&String::from_utf8(output.stdout).unwrap());
         harmless(&String::from_utf8(output.stderr).unwrap());
+    }
+}
+
+#[test]
+fn programs_look_up_users_and_hosts_without_the_name_services_that_static_ones_lack() {
+    for program in [cli::binary(), cli::laboratory()] {
+        let program = std::fs::read(program).unwrap();
+        for name in ["getaddrinfo", "getpwnam_r", "getpwuid_r", "getgrnam_r", "getgrgid_r", "getservbyname_r"]
+        {
+            let symbol = format!("\0{name}\0");
+            assert!(!program.windows(symbol.len()).any(|bytes| bytes == symbol.as_bytes()), "{name}");
+        }
     }
 }

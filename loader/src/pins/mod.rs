@@ -1,5 +1,14 @@
-//! Where things are pinned: `/sys/fs/bpf/onramp/<algorithm>/`. What is attached is what is pinned here; there is no
-//! other record.
+//! Where things are pinned. What is attached is what is pinned below `/sys/fs/bpf/onramp/`; there is no other record:
+//!
+//! * for each algorithm `link` (the registration; kernels before 6.4 have no link), `operations` (the struct_ops map), `flows`,
+//!   `params`, `counters`, `attachment` (base, generation, version, profile names) and `defaults` (each namespace's previous
+//!   default, by its cookie);
+//! * `telemetry/`: consumers and their ring buffers, shared by all algorithms;
+//! * `select/`: the link of `bpf/select.bpf.c` to the root of cgroup v2, and a map that holds one table of rules, a
+//!   longest-prefix-match trie whose keys end with the peer's address; `onramp run` uses the same program at the run's cgroup;
+//! * `profiles/`: rules' profiles by number, and by socket, for the shells; with `--start` learned paths;
+//! * `guard` next to an attachment that has one, and `settings`, what `doctor --fix` has changed;
+//! * `applied` next to an attachment or the rules: a mark of what `onramp apply` made and may therefore remove.
 
 pub(crate) mod code;
 pub(crate) mod parameters;
