@@ -360,7 +360,7 @@ fn strings_from_outside_reach_no_terminal_as_they_are() {
 
 #[test]
 fn programs_look_up_users_and_hosts_without_the_name_services_that_static_ones_lack() {
-    for program in [cli::binary(), cli::laboratory()] {
+    for program in [cli::binary(), &cli::laboratory()] {
         let program = std::fs::read(program).unwrap();
         for name in ["getaddrinfo", "getpwnam_r", "getpwuid_r", "getgrnam_r", "getgrgid_r", "getservbyname_r"]
         {
