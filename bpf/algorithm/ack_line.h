@@ -162,14 +162,38 @@ static __always_inline u64 ack_line_ticks(u32 ticks)
 	return (u64)ticks * ACK_LINE_TICK_US;
 }
 
-/* Whether the receiver's clock ticks in milliseconds, as far as arrivals show. */
+/* How much the RTT of an ACK is above the least, which is what queues of both ways can have delayed it by. */
+static __always_inline u64 ack_line_risen_us(const struct ack *ack)
+{
+	return ack->rtt_us > 0 && (u32)ack->rtt_us > ack->min_rtt_us ? (u32)ack->rtt_us - ack->min_rtt_us : 0;
+}
+
+/*
+ * Whether the receiver's clock ticks in milliseconds, as far as arrivals show: they are stretched by no more than the RTT
+ * has risen, or within a factor of two.
+ */
 static __always_inline bool ack_line_clock_known(const struct ack_line *line, const struct ack *ack)
 {
 	u64 arrived_us = ack->now_us - line->first_us;
 	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->first_clock);
 
 	return line->first_clock && ack->receiver_clock && arrived_us > 8 * ACK_LINE_TICK_US &&
-	       ticked_us <= arrived_us * 2 && arrived_us <= ticked_us * 2;
+	       ticked_us <= arrived_us * 2 &&
+	       (arrived_us <= ticked_us * 2 || arrived_us <= ticked_us + ack_line_risen_us(ack) + ACK_LINE_TICK_US);
+}
+
+/*
+ * By how much longer ACKs take on the way back than the first did: what they arrive later than the receiver's clock has
+ * it, less a tick, at most what the RTT has risen by. 0 where that clock is not known.
+ */
+static __always_inline u64 ack_line_return_us(const struct ack_line *line, const struct ack *ack)
+{
+	u64 late_us = ack->now_us - line->first_us;
+	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->first_clock) + ACK_LINE_TICK_US;
+
+	if (!ack_line_clock_known(line, ack) || late_us <= ticked_us)
+		return 0;
+	return min_u64(late_us - ticked_us, ack_line_risen_us(ack));
 }
 
 /* Whether the receiver's clock has ticked at another pace than the arrivals came, since slow start began. */

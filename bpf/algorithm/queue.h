@@ -83,7 +83,7 @@ static __always_inline void queue_evaluate(struct queue *queue, const struct ack
 }
 
 /* One ACK. True: the round is to be evaluated with it. */
-static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *ack)
+static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *ack, u64 return_us)
 {
 	u32 pause_us = (u32)ack->now_us - queue->last_us;
 	u32 left;
@@ -100,7 +100,7 @@ static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *
 	}
 	if (queue->samples == QUEUE_EVALUATED || ack->rtt_us < 0)
 		return false;
-	queue->least_us = (u32)min_u64(queue->least_us, (u32)ack->rtt_us);
+	queue->least_us = (u32)min_u64(queue->least_us, (u32)ack->rtt_us - return_us);
 	queue->samples++;
 	left = queue->round_end - (u32)ack->bytes_acked;
 	if (queue->samples >= QUEUE_SAMPLES)

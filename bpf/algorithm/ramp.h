@@ -170,7 +170,8 @@ __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, co
 
 	if (!state || !params || !ack)
 		return 0;
-	rtt_us = min_u64((u64)queue_base(&state->queue, ack) + ramp_gap(state), PACING_RTT_MAX_US);
+	rtt_us = queue_base(&state->queue, ack) + (u64)ramp_gap(state) + ack_line_return_us(&state->line, ack);
+	rtt_us = min_u64(rtt_us, PACING_RTT_MAX_US);
 	bytes = state->estimate * rtt_us / 1000;
 	target = aim_window(bytes / ack_mss(ack) * params->exit_pct / 100);
 	state->updated_at = (u32)ack->bytes_acked;
@@ -185,7 +186,7 @@ static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_pa
 					struct verdict *verdict)
 {
 	u32 news = ack_line_on_ack(&state->line, ack);
-	bool evaluated = queue_on_ack(&state->queue, ack);
+	bool evaluated = queue_on_ack(&state->queue, ack, ack_line_return_us(&state->line, ack));
 	bool fresh = false;
 
 	if (evaluated)
