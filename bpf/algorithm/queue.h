@@ -9,6 +9,7 @@
  *   - Where ACKs have paused for half of that RTT or more, the bottleneck was idle and the queue empty: it is the RTT of
  *     the path now (twice the minimum RTT at most), which a handover or a path that opens slowly may have raised.
  *   - Else it is risen if it is above the RTT of the path by a quarter of that, and by the longest gap between ACKs.
+ *   - What an ACK has waited on the way back is no part of it, as far as that is known.
  *
  * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, a threshold that knows how unevenly ACKs
  * come, and a base that moves with the path.
@@ -82,7 +83,7 @@ static __always_inline void queue_evaluate(struct queue *queue, const struct ack
 	queue->pause_us = 0;
 }
 
-/* One ACK. True: the round is to be evaluated with it. */
+/* One ACK, which the way back has delayed by so much. True: the round is to be evaluated with it. */
 static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *ack, u64 return_us)
 {
 	u32 pause_us = (u32)ack->now_us - queue->last_us;

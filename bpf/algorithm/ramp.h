@@ -2,22 +2,19 @@
 /*
  * ramp: one slow start for paths that are not described.
  *
- *	       an exact line, and window >= target / 8            window >= target
- *	blind ─────────────────────────────────────────► guided ──────────────────► exit, or verifying
- *	  │                                                                             │  estimate x 1.25
- *	  └── two rounds begin with a queue: exit                                       ▼  per round, + W/4
+ *	       a rate, and window >= target / 8            window >= target
+ *	blind ──────────────────────────────────► guided ──────────────────► exit
+ *	  │                                          │
+ *	  └──────────────────────────────────────────┴── two rounds begin with a queue: exit
  *
  *   - The estimate is the rate that the line of a round's ACKs shows (ack_line.h), by the receiver's clock where the
- *     way back bends it. Only an exact line is believed: where jitter and batches are as long as rounds, doubling on
- *     costs less than an estimate that is too low.
- *   - The target is what the path holds: estimate x (RTT without a queue + longest gap between ACKs), times
- *     exit_pct.
- *   - Guided, what doubling sends is paced, so that the queue of the bottleneck stays below a 24th of the target: at
- *     the estimate times 24 W / (24 W - target), twice the estimate at most. That is faster than the bottleneck, so ACKs
- *     go on to show its rate until the window is half of the target; from there on 102 % of the estimate leave.
- *   - Slow start ends when the window is at the target, if a line has shown the rate of the path since a quarter of it.
- *     If not, the estimate may be too low and the sender's own: it is raised by a quarter in each round that does not
- *     begin with a queue, while the window grows by a quarter.
+ *     way back bends it. Only a line that is long compared with its gaps is believed: where jitter and batches are as long
+ *     as rounds, doubling on costs less than an estimate that is too low.
+ *   - The target is what the path holds: estimate x (RTT without a queue + longest gap between ACKs + what the way back
+ *     has added), times exit_pct.
+ *   - Guided, what doubling sends is paced at 120 % of the estimate: the bottleneck's queue stays below a sixth of the
+ *     window, and ACKs go on to show the rate.
+ *   - Slow start ends when the window is at the target.
  *   - Whether there is an estimate or not, slow start ends when two rounds in a row began with a queue (queue.h); after
  *     the first the window grows by a quarter.
  *
@@ -43,14 +40,12 @@
 enum ramp_outcome {
 	RAMP_BLIND = OUTCOME_OWN,
 	RAMP_GUIDED,
-	RAMP_VERIFYING,
 	RAMP_QUEUED,
 };
 
 #define RAMP_OUTCOMES(X)                                                                                               \
 	X(RAMP_BLIND, blind, "no estimate yet, or the window is small compared with it: doubling")                     \
 	X(RAMP_GUIDED, guided, "doubling, paced by the estimate")                                                      \
-	X(RAMP_VERIFYING, verifying, "at the target of an estimate that may be too low: slower")                       \
 	X(RAMP_QUEUED, queued, "the round began with a queue: slower")
 
 struct ramp {
@@ -58,18 +53,15 @@ struct ramp {
 	struct queue queue;
 	u32 estimate;	/* kB/s; 0: none */
 	u32 target;	/* window at which to leave, segments; 0: none */
-	u32 rate_cwnd;	/* window when a line showed the rate of the path, segments */
 	u32 remainder;	/* segments acknowledged towards the next of slower growth */
 	u32 guided;	/* whether the window has been an eighth of the target */
-	u32 pct;	/* of the estimate at which data leave, if guided */
-	u32 updated_at; /* bytes acknowledged when the last three were made, modulo 2^32 */
+	u32 updated_at; /* bytes acknowledged when the last two were made, modulo 2^32 */
 };
 
 #define RAMP_EXPORTS(X)                                                                                                \
 	X(ramp, estimate, "kB/s", 1, "rate of the bottleneck in use")                                                  \
 	X(ramp, target, "segments", 1, "window at which slow start is to be left")                                     \
 	X(ramp, guided, "", 1, "whether what is sent is paced by the estimate")                                        \
-	X(ramp, line.rate, "kB/s", 1, "rate by the newest line of ACKs")                                               \
 	X(ramp, line.rounds, "rounds", 1, "rounds that have ended since slow start began")                             \
 	X(ramp, queue.risen, "rounds", 1, "rounds in a row that began with a queue")                                   \
 	X(ramp, queue.base_us, "us", 1, "RTT of the path without a queue, when ACKs had paused last; 0: not yet")
@@ -84,16 +76,9 @@ struct ramp_params {
 	RAMP_PARAMETERS(PARAMETER_FIELD)
 };
 
-/* Guided from this part of the target on; a line that showed the rate at this part of it is fresh. */
+/* Guided from this part of the target on, and the rate then, percent of the estimate. */
 #define RAMP_GUIDED_PART 8
-#define RAMP_FRESH_PART 4
-/* The queue that spacing may build, as a part of the target. */
-#define RAMP_QUEUE_PART 24
-/* Rate from half of the target on, and most before, percent of the estimate. */
-#define RAMP_FLAT_PCT 102
-#define RAMP_GAIN_MOST_PCT 200
-/* Of an estimate that may be too low, for each round. */
-#define RAMP_RAISE_PCT 125
+#define RAMP_GAIN_PCT 120
 /* Segments acknowledged for one of slower growth. */
 #define RAMP_SLOW 4
 /* Rounds in a row that begin with a queue. */
@@ -105,7 +90,6 @@ static __always_inline void ramp_restart(struct ramp *state)
 	queue_restart(&state->queue);
 	state->estimate = 0;
 	state->target = 0;
-	state->rate_cwnd = 0;
 	state->remainder = 0;
 	state->guided = 0;
 }
@@ -118,51 +102,9 @@ static __always_inline u32 ramp_gap(const struct ramp *state)
 	return (u32)max_u64(state->line.gap_before_us, state->line.gap_us);
 }
 
-static __always_inline u32 ramp_raised(u32 estimate)
-{
-	return (u32)min_u64((u64)estimate * RAMP_RAISE_PCT / 100, ACK_LINE_RATE_MAX);
-}
-
-/* Updates the estimate from a line. True: it showed the rate of the path. */
-__noinline bool ramp_estimate(struct ramp *state, const struct ack *ack, u32 news)
-{
-	const struct ack_line *line;
-
-	if (!state || !ack)
-		return false;
-	line = &state->line;
-	if (line->result == ACK_LINE_PATH && line->exact) {
-		state->estimate = line->rate;
-		state->rate_cwnd = ack->cwnd;
-		return true;
-	}
-	if (!state->guided || news != ACK_LINE_OVER)
-		return false;
-	if (line->result != ACK_LINE_UNSETTLED && line->rate > state->estimate)
-		state->estimate = (u32)min_u64(line->rate, ramp_raised(state->estimate));
-	if (ack->cwnd >= state->target && !state->queue.risen)
-		state->estimate = ramp_raised(state->estimate);
-	return false;
-}
-
 /*
- * The rate at which what doubling sends builds no more queue than it may, percent of the bottleneck's, where slow start is
- * to be left at `target`, segments as is the window.
- */
-static __always_inline u32 ramp_spacing_pct(u64 window, u64 target)
-{
-	u64 parts = window * RAMP_QUEUE_PART;
-
-	if (window * 2 >= target)
-		return RAMP_FLAT_PCT;
-	if (parts > 2 * target)
-		return (u32)(parts * 100 / (parts - target));
-	return RAMP_GAIN_MOST_PCT;
-}
-
-/*
- * Segments at which to leave, whether what is sent is paced, and the rate at which it builds no more queue than it may.
- * Asked with all news, and once in a 256th of a round, in which the window grows by as much at most.
+ * Segments at which to leave, and whether what is sent is paced. Asked with every new estimate and round, and once in a 256th
+ * of a round, in which the window grows by as much at most.
  */
 __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, const struct ack *ack)
 {
@@ -178,37 +120,30 @@ __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, co
 	state->target = (u32)target;
 	if ((u64)ack->cwnd * RAMP_GUIDED_PART >= target)
 		state->guided = 1;
-	state->pct = ramp_spacing_pct(ack->cwnd, target);
 	return 0;
 }
 
 static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
-	u32 news = ack_line_on_ack(&state->line, ack);
+	u32 rate = ack_line_on_ack(&state->line, ack);
 	bool evaluated = queue_on_ack(&state->queue, ack, ack_line_return_us(&state->line, ack));
-	bool fresh = false;
 
 	if (evaluated)
 		queue_evaluate(&state->queue, ack, ramp_gap(state));
-	if (news)
-		fresh = ramp_estimate(state, ack, news);
-	if (state->estimate && (evaluated || news || ack_line_further(&state->line, ack, state->updated_at)))
+	if (rate)
+		state->estimate = rate;
+	if (state->estimate && (evaluated || rate || ack_line_further(&state->line, ack, state->updated_at)))
 		ramp_aim(state, params, ack);
 	if (!state->guided) {
 		verdict->outcome = RAMP_BLIND;
 		verdict->pacing_rate = pacing_young(ack);
 	} else {
 		verdict->outcome = RAMP_GUIDED;
-		verdict->pacing_rate = max_u64((u64)state->estimate * 10 * state->pct, 1);
+		verdict->pacing_rate = (u64)state->estimate * 10 * RAMP_GAIN_PCT;
 		if (ack->cwnd >= state->target) {
-			if (fresh || state->queue.risen || (u64)state->rate_cwnd * RAMP_FRESH_PART >= state->target) {
-				verdict->outcome = OUTCOME_EXIT;
-				verdict->ssthresh = state->target;
-				return;
-			}
-			verdict->outcome = RAMP_VERIFYING;
-			grow_slower(verdict, &state->remainder, ack->acked, RAMP_SLOW);
+			verdict->outcome = OUTCOME_EXIT;
+			verdict->ssthresh = state->target;
 			return;
 		}
 	}

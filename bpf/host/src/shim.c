@@ -123,8 +123,5 @@ enum { ALGORITHMS(ALGORITHM_NUMBER) };
 const u32 onramp_default_algorithm = NUMBER_OF(DEFAULT_ALGORITHM);
 const u32 onramp_cubic_algorithm = NUMBER_OF(CUBIC_ALGORITHM);
 
-/* For who spaces as ramp does. */
-u32 onramp_ramp_spacing_pct(u32 window, u32 target)
-{
-	return ramp_spacing_pct(window, target);
-}
+/* For who paces as ramp does. */
+const u32 onramp_ramp_gain_pct = RAMP_GAIN_PCT;

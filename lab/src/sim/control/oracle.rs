@@ -2,7 +2,7 @@
 //! What an oracle knows of its path, and what it makes of it: the spacing of `ramp` from the first round trip on, and an
 //! exit where `ramp` would leave with a perfect estimate.
 
-use onramp_algorithm::{Ack, Verdict, ramp};
+use onramp_algorithm::{Verdict, ramp};
 
 use crate::host::HostSpec;
 use crate::link::LinkSpec;
@@ -28,8 +28,8 @@ impl Oracle {
     }
 
     /// The rate at which data leave while the window doubles.
-    pub fn paced(&self, ack: &Ack) -> Verdict {
-        let percent = u64::from(ramp::spacing_pct(ack.cwnd, self.target));
+    pub fn paced(&self) -> Verdict {
+        let percent = u64::from(ramp::gain_pct());
         Verdict { pacing_rate: (self.rate * percent / 100).max(1), ..Verdict::default() }
     }
 }

@@ -46,7 +46,7 @@ impl Policy for Start {
         match self {
             Self::Base => Verdict::default(),
             Self::Algorithm(flow) => flow.on_ack(ack),
-            Self::Oracle(path) => path.paced(ack),
+            Self::Oracle(path) => path.paced(),
         }
     }
 
