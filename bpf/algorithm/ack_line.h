@@ -8,7 +8,7 @@
  *	     │          .·''                           - by departure: arrival less the RTT of the newest byte
  *	     └─────────────────────────────────── bytes
  *
- *   - A round is what was outstanding when it began. Its first sixteenth is left out, which the last round's pause
+ *   - A round is what was in flight when it began. What came out of order counts when it came (received_bytes). Its first sixteenth is left out, which the last round's pause
  *     spoils, and of its last what comes after a gap of twice the longest: an ACK that the receiver has delayed (RFC 1122,
  *     section 4.2.3.2).
  *   - The error of a line is about its longest gap over its length. It shows a rate if it has sixteen ACKs, is twelve times
@@ -35,7 +35,7 @@
 
 #include "round.h"
 
-#define ACK_LINE_READS (ROUND_READS | READS(now_us) | READS(min_rtt_us) | READS(flags) | READS(receiver_clock))
+#define ACK_LINE_READS (RECEIVED_READS | READS(now_us) | READS(min_rtt_us) | READS(flags) | READS(receiver_clock))
 
 /* What of a round is left out at its begin, and at its end. */
 #define ACK_LINE_EDGE 16
@@ -64,7 +64,7 @@ struct ack_line {
 	u32 begin_clock; /* the receiver's clock with these ACKs */
 	u32 end_clock;
 	u32 last_clock;
-	u32 begin_acked; /* bytes acknowledged by them, modulo 2^32, as are the next three */
+	u32 begin_acked; /* bytes that the receiver had with them, modulo 2^32, as are the next four */
 	u32 end_acked;
 	u32 last_acked;
 	u32 from;	 /* when the round began */
@@ -103,8 +103,8 @@ static __always_inline void ack_line_turn(struct ack_line *line, const struct ac
 	}
 	line->begun = 1;
 	line->ended = 0;
-	line->from = (u32)ack->bytes_acked;
-	line->bytes = (u32)max_u64(ack->bytes_outstanding, 1);
+	line->from = received_bytes(ack);
+	line->bytes = (u32)max_u64(unreceived_bytes(ack), 1);
 	line->last_acked = line->from;
 	line->asked_acked = line->from;
 	line->last_us = ack->now_us;
@@ -201,7 +201,7 @@ __noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack)
 /* Whether this is a 256th of the round further than that. */
 static __always_inline bool ack_line_further(const struct ack_line *line, const struct ack *ack, u32 acked)
 {
-	return (u32)ack->bytes_acked - acked >= line->bytes / ACK_LINE_QUESTIONS;
+	return received_bytes(ack) - acked >= line->bytes / ACK_LINE_QUESTIONS;
 }
 
 /* Takes an ACK of the line, which came so long after the one before. */
@@ -214,18 +214,18 @@ static __always_inline void ack_line_add(struct ack_line *line, const struct ack
 	if (line->count) {
 		line->gap_us = (u32)max_u64(line->gap_us, gap_us);
 		line->clock_gap_us = (u32)max_u64(line->clock_gap_us, min_u64(ticked_us, ACK_LINE_TIME_MAX_US));
-	} else if ((u32)ack->bytes_acked - line->from < line->bytes / ACK_LINE_EDGE) {
+	} else if (received_bytes(ack) - line->from < line->bytes / ACK_LINE_EDGE) {
 		return;
 	} else {
 		line->begin_us = ack->now_us;
 		line->begin_clock = ack->receiver_clock;
-		line->begin_acked = (u32)ack->bytes_acked;
+		line->begin_acked = received_bytes(ack);
 		line->begin_rtt_us = (u32)ack->rtt_us;
 	}
 	line->count++;
 	line->end_us = ack->now_us;
 	line->end_clock = ack->receiver_clock;
-	line->end_acked = (u32)ack->bytes_acked;
+	line->end_acked = received_bytes(ack);
 	line->end_rtt_us = (u32)ack->rtt_us;
 }
 
@@ -241,7 +241,7 @@ static __always_inline bool ack_line_waited(const struct ack_line *line, const s
 static __always_inline u32 ack_line_take(struct ack_line *line, const struct ack *ack)
 {
 	u32 gap_us = (u32)min_u64(ack->now_us - line->last_us, ACK_LINE_TIME_MAX_US);
-	u32 done = (u32)ack->bytes_acked - line->from;
+	u32 done = received_bytes(ack) - line->from;
 	u32 rate = 0;
 
 	if (done > line->bytes - line->bytes / ACK_LINE_EDGE && ack_line_waited(line, ack, gap_us)) {
@@ -255,7 +255,7 @@ static __always_inline u32 ack_line_take(struct ack_line *line, const struct ack
 	}
 	if (done > line->bytes / ACK_LINE_EARLY_PART && gap_us * 2 >= line->gap_us &&
 	    ack_line_further(line, ack, line->asked_acked)) {
-		line->asked_acked = (u32)ack->bytes_acked;
+		line->asked_acked = received_bytes(ack);
 		rate = ack_line_rate(line, ack);
 	}
 	ack_line_add(line, ack, gap_us);
@@ -267,17 +267,17 @@ static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct a
 {
 	u32 rate = 0;
 
-	if (!line->begun || round_is_over(line->from + line->bytes, ack)) {
+	if (!line->begun || (s32)(received_bytes(ack) - line->from - line->bytes) > 0) {
 		if (line->begun)
 			rate = ack_line_rate(line, ack);
 		ack_line_turn(line, ack);
 		return rate;
 	}
-	if ((u32)ack->bytes_acked == line->last_acked)
+	if (received_bytes(ack) == line->last_acked)
 		return 0;
 	if (!line->ended)
 		rate = ack_line_take(line, ack);
-	line->last_acked = (u32)ack->bytes_acked;
+	line->last_acked = received_bytes(ack);
 	line->last_us = ack->now_us;
 	line->last_clock = ack->receiver_clock;
 	return rate;

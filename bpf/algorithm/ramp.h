@@ -55,7 +55,7 @@ struct ramp {
 	u32 target;	/* window at which to leave, segments; 0: none */
 	u32 remainder;	/* segments acknowledged towards the next of slower growth */
 	u32 guided;	/* whether the window has been an eighth of the target */
-	u32 updated_at; /* bytes acknowledged when the last two were made, modulo 2^32 */
+	u32 updated_at; /* bytes that the receiver had when the last two were made, modulo 2^32 */
 };
 
 #define RAMP_EXPORTS(X)                                                                                                \
@@ -116,7 +116,7 @@ __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, co
 	rtt_us = min_u64(rtt_us, PACING_RTT_MAX_US);
 	bytes = state->estimate * rtt_us / 1000;
 	target = aim_window(bytes / ack_mss(ack) * params->exit_pct / 100);
-	state->updated_at = (u32)ack->bytes_acked;
+	state->updated_at = received_bytes(ack);
 	state->target = (u32)target;
 	if ((u64)ack->cwnd * RAMP_GUIDED_PART >= target)
 		state->guided = 1;

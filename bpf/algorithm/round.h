@@ -27,4 +27,19 @@ static __always_inline bool round_is_over(u32 end, const struct ack *ack)
 	return (s32)((u32)ack->bytes_acked - end) > 0;
 }
 
+/* What the receiver has is what is acknowledged, and of what is not, what is not in flight: it came out of order (SACK). */
+#define RECEIVED_READS (ROUND_READS | READS(in_flight) | READS(mss))
+
+/* Bytes sent that the receiver does not have, as far as it has said. */
+static __always_inline u32 unreceived_bytes(const struct ack *ack)
+{
+	return (u32)min_u64((u64)ack->in_flight * ack->mss, ack->bytes_outstanding);
+}
+
+/* Bytes that the receiver has, modulo 2^32. */
+static __always_inline u32 received_bytes(const struct ack *ack)
+{
+	return (u32)ack->bytes_acked + ack->bytes_outstanding - unreceived_bytes(ack);
+}
+
 #endif

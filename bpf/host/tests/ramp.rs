@@ -242,6 +242,50 @@ fn a_thin_way_back_is_not_taken_for_the_path() {
     }
 }
 
+/// The first of twenty ACKs' data takes a longer way: what came in its place is acknowledged selectively, 1 ms apart, and all
+/// at once when it is there.
+#[test]
+fn what_came_out_of_order_is_on_the_line_when_it_came() {
+    let mut rounds = Rounds::begun("ramp", &[]);
+    let segments = BYTES as u32 / rounds.ack.mss;
+    rounds.ack.in_flight = rounds.ack.bytes_outstanding / rounds.ack.mss;
+    rounds.ack.rtt_us = 100_000;
+    for number in 1..ACKS {
+        rounds.ack.in_flight -= segments;
+        rounds.ack.rtt_us = 100_000 + 500 * number as i32;
+        rounds.next(1_000, 0);
+    }
+    rounds.ack.in_flight += (ACKS as u32 - 1) * segments;
+    rounds.next(1_000, ACKS * BYTES);
+    rounds.ack.rtt_us = 100_000;
+    rounds.next(50_000, BYTES);
+    assert_eq!(u64::from(rounds.read("estimate")), RATE / 1_000);
+}
+
+/// Acknowledgments queue on the way back, which takes as long again: the window has to cover that, and it is no queue of the
+/// forward path.
+#[test]
+fn what_acknowledgments_wait_on_the_way_back_belongs_to_the_target() {
+    let mut rounds = Rounds::new("ramp", &[]);
+    rounds.ack.receiver_clock = 77;
+    rounds.begin();
+    for round in 0..4 {
+        for number in 1..=ACKS {
+            rounds.ack.receiver_clock += 1;
+            // Each is held up by half a millisecond more than the one before, as long as the queue grows.
+            let late_us = if round == 1 { 1_500 } else { 1_000 };
+            rounds.ack.rtt_us = 100_000 + if round >= 1 { 10_000 } else { 0 } + 500 * number as i32;
+            rounds.next(late_us, BYTES);
+        }
+        rounds.ack.receiver_clock += 50;
+        rounds.ack.rtt_us = 100_000 + if round >= 1 { 10_000 } else { 0 };
+        rounds.next(50_000, BYTES);
+    }
+    assert_eq!((rounds.read("estimate"), rounds.read("risen")), ((RATE / 1_000) as u32, 0));
+    // 100 ms, a gap of 1 ms, and 10 ms less a tick.
+    assert_eq!(rounds.read("target"), 1_100 * 110 / 100);
+}
+
 /// After a restart, such as by a timeout that was none, ACKs come at the pace of the way back, two and a half times as
 /// slowly as the data did.
 #[test]

@@ -30,6 +30,8 @@ impl Rounds {
             ssthresh: u32::MAX,
             mss: 1_000,
             bytes_outstanding: (ACKS * BYTES) as u32,
+            // All of what is not acknowledged, however much that is: nothing has come out of order.
+            in_flight: 1_000_000,
             ..Ack::default()
         };
         Self { flow: Flow::new(parameters), ack, rtt_us: 100_000 }

@@ -31,7 +31,17 @@ const PARTS: u64 = 256;
 /// Fastest, kB/s.
 const FASTEST: u64 = 1 << 24;
 
-/// An ACK on the line: bytes acknowledged, arrival, the receiver's clock, RTT.
+/// Sent bytes that the receiver does not have.
+fn missing(ack: &Ack) -> u64 {
+    (u64::from(ack.in_flight) * u64::from(ack.mss)).min(ack.bytes_outstanding.into())
+}
+
+/// Bytes that it has, in order or not.
+fn received(ack: &Ack) -> u64 {
+    ack.bytes_acked + u64::from(ack.bytes_outstanding) - missing(ack)
+}
+
+/// An ACK on the line: bytes received, arrival, the receiver's clock, RTT.
 #[derive(Clone, Copy)]
 struct Point {
     acked: u64,
@@ -55,7 +65,7 @@ struct Round {
 impl Round {
     /// Whether an ACK is a part further than when so much was acknowledged.
     fn further(&self, ack: &Ack, acked: u64) -> bool {
-        ack.bytes_acked - acked >= self.bytes / PARTS
+        received(ack) - acked >= self.bytes / PARTS
     }
 }
 
@@ -128,11 +138,11 @@ impl Line {
             self.first = Some((ack.now_us, ack.receiver_clock));
         }
         self.round = Some(Round {
-            from: ack.bytes_acked,
-            bytes: u64::from(ack.bytes_outstanding).max(1),
-            last: (ack.bytes_acked, ack.now_us, ack.receiver_clock),
+            from: received(ack),
+            bytes: missing(ack).max(1),
+            last: (received(ack), ack.now_us, ack.receiver_clock),
             points: Vec::new(),
-            asked: ack.bytes_acked,
+            asked: received(ack),
             gap: 0,
             clock_gap: 0,
             ended: false,
@@ -141,22 +151,22 @@ impl Line {
 
     /// One ACK: the rate, if the line was asked and shows one.
     fn on_ack(&mut self, ack: &Ack) -> Option<u64> {
-        if self.round.as_ref().is_none_or(|round| ack.bytes_acked > round.from + round.bytes) {
+        if self.round.as_ref().is_none_or(|round| received(ack) > round.from + round.bytes) {
             let rate = self.rate(ack);
             self.turn(ack);
             return rate;
         }
         let round = self.round.as_mut().unwrap();
-        if ack.bytes_acked == round.last.0 {
+        if received(ack) == round.last.0 {
             return None;
         }
         let gap = (ack.now_us - round.last.1).min(LONGEST);
         let ticks = u64::from(ack.receiver_clock.wrapping_sub(round.last.2)) * TICK;
-        round.last = (ack.bytes_acked, ack.now_us, ack.receiver_clock);
+        round.last = (received(ack), ack.now_us, ack.receiver_clock);
         if round.ended {
             return None;
         }
-        let done = ack.bytes_acked - round.from;
+        let done = received(ack) - round.from;
         let waited = gap > 2 * round.gap || ticks > 2 * round.clock_gap.max(TICK);
         if done > round.bytes - round.bytes / 16 && waited {
             round.ended = true;
@@ -169,7 +179,7 @@ impl Line {
         }
         let mut rate = None;
         if gap * 2 >= round.gap && done > round.bytes / 4 && round.further(ack, round.asked) {
-            round.asked = ack.bytes_acked;
+            round.asked = received(ack);
             rate = self.rate(ack);
         }
         self.add(ack, gap, ticks.min(LONGEST));
@@ -178,7 +188,7 @@ impl Line {
 
     fn add(&mut self, ack: &Ack, gap: u64, clock_gap: u64) {
         let round = self.round.as_mut().unwrap();
-        if round.points.is_empty() && ack.bytes_acked - round.from < round.bytes / 16 || ack.rtt_us < 0 {
+        if round.points.is_empty() && received(ack) - round.from < round.bytes / 16 || ack.rtt_us < 0 {
             return;
         }
         if !round.points.is_empty() {
@@ -186,7 +196,7 @@ impl Line {
             round.clock_gap = round.clock_gap.max(clock_gap);
         }
         round.points.push(Point {
-            acked: ack.bytes_acked,
+            acked: received(ack),
             arrival: ack.now_us,
             clock: ack.receiver_clock,
             rtt: ack.rtt_us.into(),
@@ -324,7 +334,7 @@ impl Model {
             let segments = estimate * rtt / 1_000 / u64::from(ack.mss) * set.exit / 100;
             self.target = segments.clamp(10, 0x7fff_fffe);
             self.guided |= window * 8 >= self.target;
-            self.aimed = ack.bytes_acked;
+            self.aimed = received(ack);
         }
         let mut verdict = Verdict::default();
         if !self.guided {
