@@ -18,9 +18,9 @@
  *     for: then they show the pace of the return path, as where a satellite's return link has yet to be granted, or is too
  *     thin. While it contradicts the arrivals there is no rate: in the first round a thin return path spreads the ACKs of a
  *     large initial window, which left as one burst, over as much of the round as it needs.
- *   - Data that left no faster than they arrived say how fast the sender was. If they left in nine tenths of the time
- *     or more, there is no rate. Departures are on the same host's clock as arrivals, so this needs no state for each
- *     segment.
+ *   - Data that left no faster than they arrived say how fast the sender was: there is no rate if they left in more than
+ *     `most_sent_pct` of the time in which they arrived. Departures are on the same host's clock as arrivals, so this needs
+ *     no state for each segment.
  *
  * The line is asked when the round is over, and before, from a quarter of its bytes on, where ACKs have just paused, so that
  * it ends with a batch; once in a 256th of the round.
@@ -46,8 +46,6 @@
 #define ACK_LINE_LEAST 16
 #define ACK_LINE_GAPS 12
 #define ACK_LINE_RTT_PART 16
-/* Percent of the time of arrival in which data left; from here on the rate is the sender's. */
-#define ACK_LINE_SENDER_PCT 90
 /* A tick of the receiver's clock. */
 #define ACK_LINE_TICK_US 1000
 /* Times on a line, at most: 33 s. */
@@ -168,8 +166,8 @@ static __always_inline u64 ack_line_error(u64 gap_us, u64 span_us)
 	return span_us ? min_u64(gap_us * 32 / span_us + 1, 32) : 32;
 }
 
-/* The rate that the line shows, kB/s; 0: none. */
-__noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack)
+/* The rate that the line shows, kB/s; 0: none. Percent: 0 to 100. */
+__noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack, u32 most_sent_pct)
 {
 	u64 gap_us, span_us, clock_gap_us, clock_span_us, arrived_us, error, clock_error;
 	s64 left_us;
@@ -193,7 +191,7 @@ __noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack)
 	}
 	left_us = (s64)arrived_us - ((s64)line->end_rtt_us - (s64)line->begin_rtt_us);
 	if (line->count < ACK_LINE_LEAST || !span_us || span_us < gap_us * ACK_LINE_GAPS || !ack->min_rtt_us ||
-	    span_us * ACK_LINE_RTT_PART < ack->min_rtt_us || left_us * 100 > (s64)(span_us * ACK_LINE_SENDER_PCT))
+	    span_us * ACK_LINE_RTT_PART < ack->min_rtt_us || left_us * 100 > (s64)(span_us * most_sent_pct))
 		return 0;
 	return (u32)min_u64((u64)(line->end_acked - line->begin_acked) * 1000 / span_us, ACK_LINE_RATE_MAX);
 }
@@ -238,7 +236,7 @@ static __always_inline bool ack_line_waited(const struct ack_line *line, const s
 }
 
 /* An ACK of the round, of which the line may not have ended: the rate, kB/s, 0: none. */
-static __always_inline u32 ack_line_take(struct ack_line *line, const struct ack *ack)
+static __always_inline u32 ack_line_take(struct ack_line *line, const struct ack *ack, u32 most_sent_pct)
 {
 	u32 gap_us = (u32)min_u64(ack->now_us - line->last_us, ACK_LINE_TIME_MAX_US);
 	u32 done = received_bytes(ack) - line->from;
@@ -256,27 +254,27 @@ static __always_inline u32 ack_line_take(struct ack_line *line, const struct ack
 	if (done > line->bytes / ACK_LINE_EARLY_PART && gap_us * 2 >= line->gap_us &&
 	    ack_line_further(line, ack, line->asked_acked)) {
 		line->asked_acked = received_bytes(ack);
-		rate = ack_line_rate(line, ack);
+		rate = ack_line_rate(line, ack, most_sent_pct);
 	}
 	ack_line_add(line, ack, gap_us);
 	return rate;
 }
 
 /* One ACK: the rate that the line shows now, kB/s; 0: it shows none, or was not asked. */
-static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct ack *ack)
+static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct ack *ack, u32 most_sent_pct)
 {
 	u32 rate = 0;
 
 	if (!line->begun || (s32)(received_bytes(ack) - line->from - line->bytes) > 0) {
 		if (line->begun)
-			rate = ack_line_rate(line, ack);
+			rate = ack_line_rate(line, ack, most_sent_pct);
 		ack_line_turn(line, ack);
 		return rate;
 	}
 	if (received_bytes(ack) == line->last_acked)
 		return 0;
 	if (!line->ended)
-		rate = ack_line_take(line, ack);
+		rate = ack_line_take(line, ack, most_sent_pct);
 	line->last_acked = received_bytes(ack);
 	line->last_us = ack->now_us;
 	line->last_clock = ack->receiver_clock;

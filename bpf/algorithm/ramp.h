@@ -79,6 +79,12 @@ struct ramp_params {
 /* Guided from this part of the target on, and the rate then, percent of the estimate. */
 #define RAMP_GUIDED_PART 8
 #define RAMP_GAIN_PCT 120
+/*
+ * Of the time in which data arrive, what they may have left in for their rate to be the path's, percent. Doubling takes half
+ * of it, and more only where the sender was idle between bursts, as after a large initial window; guided takes 83 %.
+ */
+#define RAMP_SENT_PCT 80
+#define RAMP_SENT_GUIDED_PCT 90
 /* Segments acknowledged for one of slower growth. */
 #define RAMP_SLOW 4
 /* Rounds in a row that begin with a queue. */
@@ -126,7 +132,7 @@ __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, co
 static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
-	u32 rate = ack_line_on_ack(&state->line, ack);
+	u32 rate = ack_line_on_ack(&state->line, ack, state->guided ? RAMP_SENT_GUIDED_PCT : RAMP_SENT_PCT);
 	bool evaluated = queue_on_ack(&state->queue, ack, ack_line_return_us(&state->line, ack));
 
 	if (evaluated)

@@ -106,8 +106,8 @@ impl Line {
         arrived.saturating_sub(ticked + TICK).min(Self::risen(ack))
     }
 
-    /// The rate that the points show.
-    fn rate(&self, ack: &Ack) -> Option<u64> {
+    /// The rate that the points show, if they left in so many percent of the time at most.
+    fn rate(&self, ack: &Ack, most_sent: i64) -> Option<u64> {
         let round = self.round.as_ref()?;
         let (begin, end) = (round.points.first()?, round.points.last()?);
         let agrees = self.clock_agrees(ack);
@@ -124,7 +124,7 @@ impl Line {
         let least_rtt = u64::from(ack.min_rtt_us);
         let left = arrived as i64 - (end.rtt - begin.rtt);
         let long = span > 0 && span >= 12 * gap && least_rtt > 0 && span * 16 >= least_rtt;
-        if round.points.len() < 16 || !long || left * 100 > span as i64 * 90 {
+        if round.points.len() < 16 || !long || left * 100 > span as i64 * most_sent {
             return None;
         }
         Some(((end.acked - begin.acked) * 1_000 / span).min(FASTEST))
@@ -150,9 +150,9 @@ impl Line {
     }
 
     /// One ACK: the rate, if the line was asked and shows one.
-    fn on_ack(&mut self, ack: &Ack) -> Option<u64> {
+    fn on_ack(&mut self, ack: &Ack, most_sent: i64) -> Option<u64> {
         if self.round.as_ref().is_none_or(|round| received(ack) > round.from + round.bytes) {
-            let rate = self.rate(ack);
+            let rate = self.rate(ack, most_sent);
             self.turn(ack);
             return rate;
         }
@@ -180,7 +180,7 @@ impl Line {
         let mut rate = None;
         if gap * 2 >= round.gap && done > round.bytes / 4 && round.further(ack, round.asked) {
             round.asked = received(ack);
-            rate = self.rate(ack);
+            rate = self.rate(ack, most_sent);
         }
         self.add(ack, gap, ticks.min(LONGEST));
         rate
@@ -323,7 +323,7 @@ impl Model {
 
     /// One ACK: the verdict, its outcome by name.
     pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
-        let rate = self.line.on_ack(ack).filter(|rate| *rate > 0);
+        let rate = self.line.on_ack(ack, if self.guided { 90 } else { 80 }).filter(|rate| *rate > 0);
         let returning = self.line.returning(ack);
         let evaluated = self.queue.on_ack(ack, self.line.gap(), returning);
         self.estimate = rate.or(self.estimate);
