@@ -228,7 +228,9 @@ fn a_dry_run_changes_nothing() {
     let said = onramp("attach search --default --dry-run").ok();
     assert!(said.contains("onramp_search") && said.contains("onramp detach search"), "{said}");
     assert!(said.contains(&format!("would set {DEFAULT}=onramp_search")), "{said}");
-    onramp("attach search --for 1s --dry-run").ok();
+    let planned = json("attach search --for 10m --dry-run");
+    let limit = planned["actions"].as_array().unwrap().last().unwrap();
+    assert_eq!(limit["undo"], "onramp confirm search", "{planned}");
     onramp("run search --dry-run -- false").ok();
     assert_eq!(onramp("detach --all --dry-run").ok(), "would do nothing\n");
     assert_eq!(host_state(&[]), empty);

@@ -139,6 +139,7 @@ impl Attach {
         let others = elsewhere::checked(&self.default)?;
         if self.dry_run {
             let mut actions = onramp_loader::plan_attach(&options)?;
+            actions.extend(self.planned_limit(algorithm, None));
             let undo = format!("onramp detach {}", algorithm.name());
             actions.extend(elsewhere::planned(algorithm, others.as_ref(), |_| undo.clone())?);
             let warning = warning(&options, &onramp_loader::basis(&options)?);
@@ -182,10 +183,7 @@ impl Attach {
         let algorithm = options.parameters.algorithm();
         let (here, others) = (elsewhere::is_here(&self.default), elsewhere::checked(&self.default)?);
         let mut actions = Vec::new();
-        if let Some(time) = self.expires_in {
-            let what = format!("have {} detach in {} unless confirmed", algorithm.name(), show(time));
-            actions.push(Action { what, undo: previous_limit(algorithm, attached.expires_in) });
-        }
+        actions.extend(self.planned_limit(algorithm, attached.expires_in));
         if here {
             actions.extend(onramp_loader::plan_default(algorithm)?);
         }
@@ -230,6 +228,13 @@ impl Attach {
         output.report(&report, || self.adjusted_text(&report));
         say_warning(report.warning.as_deref());
         Ok(report.elsewhere.code())
+    }
+
+    /// What a dry run says of the time limit; `before`: what is left of the one that there is.
+    fn planned_limit(&self, algorithm: Algorithm, before: Option<Duration>) -> Option<Action> {
+        let time = show(self.expires_in?);
+        let what = format!("have {} detach in {time} unless confirmed", algorithm.name());
+        Some(Action { what, undo: previous_limit(algorithm, before) })
     }
 
     /// As it was, where what comes after it has failed.

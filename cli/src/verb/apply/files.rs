@@ -193,8 +193,17 @@ fn files(path: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
         let path = entry.with_context(|| format!("cannot list {}", directory.display()))?.path();
         // Editors keep what is not a file of ours under such names.
         let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if !hidden && path.extension().is_some_and(|extension| extension == "toml") {
-            files.push(path);
+        match path.extension() {
+            Some(extension) if !hidden && extension == "toml" => files.push(path),
+            Some(extension) if !hidden && extension.eq_ignore_ascii_case("toml") => {
+                let why = "would not be read: rename it to .toml, or move it to another directory";
+                return Err(Usage::error(format!(
+                    "{}: its ending .{} {why}",
+                    bounded::name(&path),
+                    extension.display()
+                )));
+            }
+            _ => {}
         }
     }
     files.sort();
@@ -431,6 +440,18 @@ mod tests {
         // One of them alone; what it uses has to be attached then.
         let error = read(Some(&directory.path().join("20.toml"))).map(|_| ()).unwrap_err();
         assert!(sentence(&error).contains("20.toml line 2: search"), "{error}");
+    }
+
+    #[test]
+    fn a_file_whose_ending_is_in_upper_case_is_refused_and_not_left_out() {
+        for name in ["A.TOML", "a.Toml"] {
+            let directory = directory(&[(name, "version = 1\n"), ("b.toml", "version = 1\n")]);
+            let error = read(Some(directory.path())).map(|_| ()).unwrap_err();
+            assert_eq!(crate::exit::code(&error), crate::failure::USAGE);
+            assert!(sentence(&error).contains(name), "{error}");
+        }
+        let others = [(".A.TOML", ""), ("a.toml.dpkg-old", ""), ("b.toml~", ""), ("TOML", "")];
+        assert!(read(Some(directory(&others).path())).unwrap().files.is_empty());
     }
 
     #[test]
