@@ -206,6 +206,20 @@ struct Outcome {
     given: bool,
     wrong: bool,
     text: String,
+    /// Of cubic and ramp, seconds: over the real path, over the fitted one.
+    times: [(f64, f64); 2],
+    disagreements: Vec<Disagreement>,
+}
+
+impl Outcome {
+    fn word(&self) -> &'static str {
+        match (self.given, self.wrong) {
+            (true, false) => "given",
+            (true, true) => "given, wrong",
+            (false, true) => "refused",
+            (false, false) => "refused, though right",
+        }
+    }
 }
 
 /// Records, fits, checks and compares.
@@ -229,7 +243,8 @@ fn outcome(
     let other_order = faster(cubic.0, ramp.0) && faster(ramp.1, cubic.1)
         || faster(ramp.0, cubic.0) && faster(cubic.1, ramp.1);
     let wrong = far(cubic) || far(ramp) || other_order;
-    Ok(Outcome { given: checked.disagreements.is_empty(), wrong, text })
+    let disagreements = checked.disagreements;
+    Ok(Outcome { given: disagreements.is_empty(), wrong, text, times: [cubic, ramp], disagreements })
 }
 
 /// Bytes of the transfers that are compared.
@@ -328,13 +343,7 @@ mod minutes {
         /// Where there is no fit at all, none is wrong.
         fn add(&mut self, outcome: Result<Outcome, FitError>) {
             let Ok(outcome) = outcome else { return };
-            let word = match (outcome.given, outcome.wrong) {
-                (true, false) => "given",
-                (true, true) => "GIVEN, WRONG",
-                (false, true) => "refused",
-                (false, false) => "refused, though right",
-            };
-            println!("{} {word}", outcome.text);
+            println!("{} {}", outcome.text, outcome.word());
             self.fits += 1;
             self.given += u32::from(outcome.given);
             self.wrong += u32::from(outcome.given && outcome.wrong);
@@ -405,5 +414,70 @@ mod minutes {
         }
         println!("{counts:?}");
         assert!(counts.given * 10 >= counts.fits && counts.wrong == 0, "{counts:?}");
+    }
+
+    /// Rows that were drawn once the rules were final: paths of populations and profiles, algorithms, sizes. Prints what comes of
+    /// each, which the file has behind it.
+    #[test]
+    #[ignore = "takes minutes: cargo test --release --workspace --test fit -- --ignored --nocapture"]
+    fn over_paths_that_no_rule_was_made_for_none_that_is_given_is_wrong() {
+        if !Path::new(env!("CARGO_MANIFEST_DIR")).exists() {
+            // A guest has the program alone, and nothing here takes a kernel.
+            return;
+        }
+        let populations = ["default", "requests"].map(|name| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("populations/{name}.toml"));
+            (
+                name,
+                Population::parse(&std::fs::read_to_string(path).expect("a file"), name)
+                    .expect("a population"),
+            )
+        });
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/evaluation/fitted-paths-simulated.csv");
+        let file = std::fs::read_to_string(path).expect("a list");
+        let mut counts = Counts::default();
+        let mut others = Vec::new();
+        for line in file.lines().skip(1) {
+            let fields: Vec<&str> = line.split(',').collect();
+            let [source, seed, number, algorithm, megabytes, ..] = fields[..] else { panic!("{line}") };
+            let [seed, number, megabytes] =
+                [seed, number, megabytes].map(|text| text.parse::<u64>().expect("a number"));
+            let bytes = megabytes * 1_000_000;
+            let population = populations.iter().find(|(name, _)| *name == source);
+            let profile =
+                population.map_or_else(|| load(source), |(_, drawn)| drawn.path(seed, number).profile);
+            let outcome = outcome(&profile, algorithm, (bytes, bytes), seed + number);
+            let row = match &outcome {
+                Ok(outcome) => {
+                    let [cubic, ramp] = outcome.times;
+                    let kinds: Vec<String> = outcome.disagreements.iter().map(kind).collect();
+                    format!(
+                        "{},{:.3},{:.3},{:.3},{:.3},{}",
+                        outcome.word().replace(',', ""),
+                        cubic.0,
+                        cubic.1,
+                        ramp.0,
+                        ramp.1,
+                        kinds.join(" ")
+                    )
+                }
+                Err(_) => "no path,,,,,".to_owned(),
+            };
+            let row = format!("{source},{seed},{number},{algorithm},{megabytes},{row}");
+            println!("ROW {row}");
+            if row != line {
+                others.push(row);
+            }
+            counts.add(outcome);
+        }
+        println!("{counts:?}");
+        assert!(counts.wrong == 0 && others.is_empty(), "{counts:?}: {others:?}");
+    }
+
+    /// Its kind, as JSON has it.
+    fn kind(disagreement: &Disagreement) -> String {
+        let json = serde_json::to_value(disagreement).expect("JSON");
+        json["kind"].as_str().unwrap_or_default().to_owned()
     }
 }

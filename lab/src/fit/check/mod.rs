@@ -8,7 +8,7 @@
 //! * A rate or a queue that was not reached is a lower bound. The arms are simulated with more of it, too: where that changes
 //!   how long they take, or which of them is faster, the recording does not say it.
 //! * The same holds where that changes with figures moved by as much as they are not known ([`Moved`]).
-//! * The queue is on the way there, by the receiver's clock: the rate of the way back is not fitted.
+//! * Packets wait on the way there, by the receiver's clock: the rate of the way back is not fitted, nor whom it delays.
 //! * The rate stays: of one that varies, what is between the windows over which it is read is not known.
 //! * The flow reduces its window as often: losses other than those of a full queue are not fitted.
 
@@ -41,7 +41,7 @@ const WINDOW: f64 = 1.5;
 const LEAST_SAMPLES: usize = 50;
 /// Share by which times differ at least if one arm is the faster.
 const FASTER: f64 = 0.02;
-/// Share of the waits on the way back from which on a rate that was measured is not that of the way there.
+/// Share of the waits on the way back from which on they, and not the path there, decide when slow start ends.
 const WAY_BACK: f64 = 0.7;
 /// Share by which the reductions of the window may differ.
 const REDUCTIONS: f64 = 0.25;
@@ -100,8 +100,7 @@ pub fn check(flow: &RecordedFlow, fitted: &Fitted, bytes: u64) -> Result<Checked
     if let Some(rtt_variance) = explained.rtt_variance.filter(|share| *share <= 0.0) {
         checked.disagreements.push(Disagreement::WorseThanConstant { rtt_variance });
     }
-    let waited_back = flow.waited_back.filter(|share| *share > WAY_BACK);
-    if let Some(share) = waited_back.filter(|_| fitted.rate_known == Known::Measured) {
+    if let Some(share) = flow.waited_back.filter(|share| *share > WAY_BACK) {
         checked.disagreements.push(Disagreement::WayBack { share });
     }
     if !fitted.rate_steps.is_empty() {
@@ -234,7 +233,7 @@ fn changed(
     for (figure, path) in paths {
         let moved = times(&path.profile("fitted", None), figure.bytes(bytes))?;
         for ((arm, seconds), moved_seconds) in arms().iter().zip(seconds).zip(moved) {
-            if !differs(seconds, moved_seconds, TIME) {
+            if !differs(seconds, moved_seconds, figure.margin()) {
                 continue;
             }
             let arm = name(arm);

@@ -13,6 +13,10 @@ use crate::link::spec::{DelayStep, RateStep};
 const QUEUE: u64 = 10;
 /// Part of a transfer that is a round trip's chance.
 const BYTES: u64 = 12;
+/// Share by which times may change with the amount of data, and with what the flow did not reach.
+const TIME: f64 = 0.1;
+/// The same with what it did reach, which is known better.
+const KNOWN_TIME: f64 = 0.05;
 
 /// What is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,6 +51,14 @@ impl Moved {
             Self::FewerBytes => bytes - bytes / BYTES,
             Self::MoreBytes => bytes + bytes / BYTES,
             _ => bytes,
+        }
+    }
+
+    /// Share by which times may change with it.
+    pub(super) fn margin(self) -> f64 {
+        match self {
+            Self::MoreRate | Self::MoreQueue | Self::FewerBytes | Self::MoreBytes => TIME,
+            _ => KNOWN_TIME,
         }
     }
 
@@ -136,6 +148,13 @@ fn shifted(steps: impl Iterator<Item = (u64, u64)>, by_us: i64) -> Vec<(u64, u64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_reached_may_change_times_by_less_than_what_was_not() {
+        assert!(Moved::DelayLater.margin() < Moved::MoreQueue.margin());
+        assert_eq!(Moved::SmallerQueue.margin(), Moved::RateEarlier.margin());
+        assert_eq!(Moved::FewerBytes.margin(), Moved::MoreRate.margin());
+    }
 
     #[test]
     fn steps_move_and_the_first_stays_at_the_begin() {
