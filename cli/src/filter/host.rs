@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
+use nix::errno::Errno;
+use nix::net::if_::{if_indextoname, if_nametoindex};
 use onramp_files::bounded;
 use onramp_net::Prefix;
 
@@ -54,7 +56,7 @@ fn split_port(text: &str) -> Result<(&str, Option<&str>), String> {
         // As ss prints it: [fe80::1]%eth0:443.
         let zone = if rest.starts_with('%') { rest.find(':').unwrap_or(rest.len()) } else { 0 };
         let (zone, rest) = rest.split_at(zone);
-        zoned(&format!("{host}{zone}"))?;
+        prefix(&format!("{host}{zone}"))?;
         let port = rest.strip_prefix(':');
         return if port.is_some() || rest.is_empty() {
             Ok((host, port))
@@ -72,7 +74,8 @@ fn split_port(text: &str) -> Result<(&str, Option<&str>), String> {
 
 /// A prefix; of IPv4 also one that lacks its last bytes, which are 0 then. A zone is not compared: telemetry has none.
 fn prefix(text: &str) -> Result<Prefix, String> {
-    let (text, _) = zoned(text)?;
+    let (text, zone) = zoned(text)?;
+    zone.map(interface).transpose()?;
     text.parse().or_else(|error| short(text).ok_or(error))
 }
 
@@ -102,6 +105,25 @@ pub(crate) fn zoned(text: &str) -> Result<(&str, Option<&str>), String> {
     match address.parse() {
         Ok(IpAddr::V6(link_local)) if link_local.is_unicast_link_local() => Ok((address, Some(zone))),
         _ => Err(format!("{text:?}: only link-local addresses (fe80::/10) have a zone: leave %{zone} out")),
+    }
+}
+
+/// The index of the interface that a zone names, or whose number it is; none: this process may not look.
+///
+/// # Errors
+/// This network namespace has no such interface.
+pub(crate) fn interface(zone: &str) -> Result<Option<u32>, String> {
+    let by_number = || {
+        let number: u32 = zone.parse().map_err(|_| Errno::ENODEV)?;
+        // An empty name where there is none.
+        if_indextoname(number)?.to_bytes().first().map(|_| number).ok_or(Errno::ENODEV)
+    };
+    match if_nametoindex(zone).or_else(|error| by_number().map_err(|_| error)) {
+        Ok(index) => Ok(Some(index)),
+        Err(Errno::EPERM | Errno::EACCES) => Ok(None),
+        Err(_) => {
+            Err(format!("{zone:?} is no interface of this network namespace: `ip link` lists those that are"))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use onramp_loader::telemetry;
 use onramp_net::Prefix;
 
-pub(crate) use host::{read_services, zoned};
+pub(crate) use host::{interface, read_services, zoned};
 
 /// An expression; without one everything passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -129,13 +129,26 @@ fn version_six_needs_brackets_only_with_a_port() {
 #[test]
 fn a_zone_belongs_to_a_link_local_address() {
     let (local, remote) = ("[fe80::2]:5000", "[fe80::1]:443");
-    for filter in
-        ["dst fe80::1%eth0", "dst [fe80::1%eth0]:443", "dst [fe80::1]%eth0:443", "dst [fe80::1]%eth0"]
-    {
+    for filter in [
+        "dst fe80::1%lo",
+        "dst [fe80::1%lo]:443",
+        "dst [fe80::1]%lo:443",
+        "dst [fe80::1]%lo",
+        "dst fe80::1%1",
+    ] {
         assert!(passes(filter, local, remote), "{filter}");
     }
-    for filter in ["dst fe80::1%", "dst 10.0.0.1%eth0", "dst 2001:db8::1%eth0", "dst fe80::1%eth0:443"] {
+    for filter in ["dst fe80::1%", "dst 10.0.0.1%lo", "dst 2001:db8::1%lo", "dst fe80::1%lo:443"] {
         assert!(parse(filter).unwrap_err().contains('%'), "{filter}");
+    }
+}
+
+#[test]
+fn a_zone_that_is_no_interface_is_refused_by_its_name() {
+    for zone in ["nosuch", "4294967295", "a-name-longer-than-any-interface"] {
+        for filter in [format!("dst fe80::1%{zone}"), format!("not src [fe80::1]%{zone}:443")] {
+            assert!(parse(&filter).unwrap_err().contains(&format!("{zone:?}")), "{filter}");
+        }
     }
 }
 
@@ -173,7 +186,7 @@ fn words_changed_anywhere_are_a_filter_or_refused_with_the_word() {
         "src 10.0.0.0/8:5000 and dst 192.0.2.0/24 and dport = :443",
         "dst [2001:db8::/32]:443 sport == 22",
         "src *:80 and dst 2001:db8::1",
-        "not ( dport >= :443 or sport lt 22 ) && ! dst fe80::1%eth0",
+        "not ( dport >= :443 or sport lt 22 ) && ! dst fe80::1%lo",
     ];
     let accepted = std::cell::Cell::new(0);
     let (local, remote) = ("10.1.2.3:5000".parse().unwrap(), "192.0.2.9:443".parse().unwrap());

@@ -3,13 +3,12 @@
 use std::net::IpAddr;
 
 use clap::Args;
-use nix::net::if_::if_nametoindex;
 use onramp_loader::select::{Cgroup, Connection, Side};
 use onramp_loader::{Deciders, Decision};
 use serde::Serialize;
 
 use super::{Missing, RuleRow, row};
-use crate::filter::zoned;
+use crate::filter::{interface, zoned};
 use crate::output::{Output, escape_line};
 use crate::verb::why;
 
@@ -145,15 +144,14 @@ fn peer(text: &str) -> Result<Peer, String> {
         }
         Some(_) => return Err(refuse()),
     };
-    let index = |zone| {
-        if_nametoindex(zone).map_err(|_| format!("{zone:?} is no interface of this network namespace"))
-    };
-    let interface = zone.map(index).transpose()?.unwrap_or(0);
+    let interface = zone.map(interface).transpose()?.flatten().unwrap_or(0);
     Ok(Peer { address: address.parse().map_err(|_| refuse())?, interface, port })
 }
 
 #[cfg(test)]
 mod tests {
+    use nix::net::if_::if_nametoindex;
+
     use super::*;
 
     #[test]
@@ -167,6 +165,7 @@ mod tests {
         assert_eq!((lo.interface, lo.port), (if_nametoindex("lo").unwrap(), Some(443)));
         assert_eq!(peer("fe80::9%lo").unwrap().interface, lo.interface);
         assert_eq!(peer("[fe80::9]%lo:443"), Ok(lo));
+        assert_eq!(peer(&format!("fe80::9%{}", lo.interface)).unwrap().interface, lo.interface);
         assert!(peer("fe80::9%nowhere").unwrap_err().contains("\"nowhere\""));
         for wrong in [
             "203.0.113.9:0",
