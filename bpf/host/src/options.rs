@@ -210,6 +210,6 @@ mod tests {
             refused::<StartPolicy>(text);
         }
         assert!("platau".parse::<AfterExitOptions>().unwrap_err().contains("plateau"));
-        assert!("duoble".parse::<StartPolicies>().unwrap_err().contains("\"double\""));
+        assert!("double2".parse::<StartPolicies>().unwrap_err().contains("\"double\""));
     }
 }
