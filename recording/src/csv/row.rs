@@ -4,14 +4,12 @@
 use onramp_algorithm::{Ack, NO_THRESHOLD};
 
 use super::header::{Header, REQUIRED};
-use super::sieve::Parsed;
+use super::sieve::{Parsed, WINDOW_MAX};
 use crate::rows::{ACK_FLAGS, AckRow};
 use crate::sample::{Event, Sample};
 
 /// Bursts of a device without limits of its own, bytes.
 const GSO_MAX_SIZE: u32 = 65_536;
-/// The largest window of TCP, bytes (RFC 7323, section 2.3): no window has more segments.
-pub(super) const WINDOW_MAX: u32 = 1 << 30;
 /// The largest segment: a packet of IP has 16 bits for its length.
 const MSS_MAX: u32 = 65_535;
 /// The longest RTT, microseconds: ten minutes.

@@ -6,13 +6,14 @@ use std::collections::VecDeque;
 
 use onramp_algorithm::Ack;
 
-use super::row::WINDOW_MAX;
 use crate::sample::Sample;
 
 /// Rows that may still turn out to be wrong.
 const DOUBTED: usize = 16;
 /// The longest time between two rows of a flow, microseconds: a year.
 const PAUSE_US: u64 = 365 * 24 * 3_600 * 1_000_000;
+/// The largest window of TCP, bytes (RFC 7323, section 2.3): no window has more segments.
+pub(super) const WINDOW_MAX: u32 = 1 << 30;
 
 /// A row with its line.
 #[derive(Clone, Debug, Default)]
