@@ -134,8 +134,8 @@ pub fn forget_paths(which: impl Fn(&LearnedPath) -> bool) -> Result<Vec<LearnedP
     Ok(forgotten)
 }
 
-/// Remembers paths, each in the place of what is remembered of it. Beyond [`PATHS_MAX`] the ones that were not used for longest
-/// go.
+/// Remembers paths, each in the place of what is remembered of it. Beyond [`crate::PATHS_MAX`] the ones that were not used
+/// for longest go.
 ///
 /// # Errors
 /// [`Error::Privilege`], [`Error::NoStartPolicy`], or a map that cannot be changed.
