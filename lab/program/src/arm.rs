@@ -157,10 +157,8 @@ impl Arms {
             Some(algorithm) => {
                 let base = arm.parameters.get(BASE).map(|name| written::base(name)).transpose()?;
                 let mut wanted = algorithm.parameters();
-                let after_exit = arm.parameters.get(AFTER_EXIT).map(|names| names.parse()).transpose();
-                let after_exit = after_exit.map_err(Usage::error)?.unwrap_or_default();
-                let start = arm.parameters.get(START).map(|names| names.parse()).transpose();
-                let start = start.map_err(Usage::error)?.unwrap_or_default();
+                let after_exit = arm.options(AFTER_EXIT).map_err(Usage::error)?.unwrap_or_default();
+                let start = arm.options(START).map_err(Usage::error)?.unwrap_or_default();
                 let of_base = |name: &str| [BASE, AFTER_EXIT, START].contains(&name);
                 let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| !of_base(name)).collect();
                 let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();

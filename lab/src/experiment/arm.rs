@@ -7,7 +7,7 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use onramp_algorithm::ExitReason;
+use onramp_algorithm::{ExitReason, Named, Options};
 use serde::{Deserialize, Serialize};
 
 use crate::host::HostSpec;
@@ -62,6 +62,14 @@ impl Arm {
             records_exit: false,
             ready: None,
         }
+    }
+
+    /// The set of options that it has by this name, [`AFTER_EXIT`] or [`START`]; `None`: it says nothing of it.
+    ///
+    /// # Errors
+    /// What is no such set.
+    pub fn options<T: Named>(&self, name: &str) -> Result<Option<Options<T>>, String> {
+        self.parameters.get(name).map(|names| names.parse()).transpose()
     }
 }
 

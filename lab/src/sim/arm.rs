@@ -35,7 +35,8 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         let control = control.after_exit(after_exit(arm)?);
         let Some(path) = arm.known_path else { return Ok(control) };
         // What is known without a policy is known from a rule.
-        let policies = start(arm)?.unwrap_or(StartPolicies::of_base("cubic"));
+        let policies = arm.options(START).map_err(SimError::Start)?;
+        let policies = policies.unwrap_or(StartPolicies::of_base("cubic"));
         return Ok(control.remembering(policies, u64::from(path.kbps) * 125, path.rtt_us));
     }
     match arm.congestion_control.as_str() {
@@ -50,15 +51,9 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
     }
 }
 
-/// What an arm's connections do at their start, if it says that.
-fn start(arm: &Arm) -> Result<Option<StartPolicies>, SimError> {
-    arm.parameters.get(START).map(|names| names.parse()).transpose().map_err(SimError::Start)
-}
-
 /// The options of an arm's base.
 fn after_exit(arm: &Arm) -> Result<AfterExitOptions, SimError> {
-    let Some(names) = arm.parameters.get(AFTER_EXIT) else { return Ok(AfterExitOptions::default()) };
-    let options: AfterExitOptions = names.parse().map_err(SimError::AfterExit)?;
+    let options: AfterExitOptions = arm.options(AFTER_EXIT).map_err(SimError::AfterExit)?.unwrap_or_default();
     let base = arm.parameters.get(BASE).map_or("cubic", String::as_str);
     match options.missing_from(base) {
         Some(option) => Err(SimError::AfterExit(format!("base {base} has no option {}", option.name()))),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aya::maps::{HashMap, MapData};
 use onramp_net::Namespace;
 
-use crate::object::abi::{self, Path, PathKey};
+use crate::object::abi::{Path, PathKey};
 use crate::object::open::PATHS;
 use crate::pins::{self, Lock, map_failed, profiles};
 use crate::system::clock;
@@ -36,14 +36,10 @@ pub struct LearnedPath {
 
 type Paths = HashMap<MapData, PathKey, Path>;
 
-/// How long a claim holds: `claim_lasts_ns` of `bpf/start/path.h`.
-fn claim_ns(path: &Path) -> u64 {
-    let of_rtts = u64::from(path.rtt_us) * u64::from(abi::CLAIM_RTTS) * 1_000;
-    of_rtts.clamp(abi::CLAIM_NS_MIN.into(), abi::CLAIM_NS_MAX as u64)
-}
-
 impl LearnedPath {
     fn new(key: &PathKey, path: &Path, now_ns: u64) -> Self {
+        let claim =
+            onramp_algorithm::Path { claimed_ns: path.claimed_ns, rtt_us: path.rtt_us, ..Default::default() };
         let bits = key.address.into_iter().fold(0, |bits, word| bits << 32 | u128::from(u32::from_be(word)));
         Self {
             netns_cookie: key.netns_cookie,
@@ -53,7 +49,7 @@ impl LearnedPath {
             age: Duration::from_nanos(now_ns.saturating_sub(path.learned_ns)),
             confirmed: path.confirmed,
             retreated: path.retreated,
-            claimed: path.claimed_ns != 0 && now_ns < path.claimed_ns + claim_ns(path),
+            claimed: claim.is_claimed(now_ns),
         }
     }
 
@@ -174,7 +170,7 @@ mod tests {
         let mapped = LearnedPath::new(
             &PathKey { netns_cookie: 1, address: [0, 0, 0xffff_u32.to_be(), 0x0102_0304_u32.to_be()] },
             &Path { claimed_ns: 1_000, ..Path::default() },
-            abi::CLAIM_NS_MIN.into(),
+            crate::object::abi::CLAIM_NS_MIN.into(),
         );
         assert_eq!((mapped.address, mapped.claimed), (IpAddr::from([1, 2, 3, 4]), true));
     }

@@ -2,7 +2,7 @@
 
 use onramp_lab::experiment::KnownPath;
 use onramp_loader::Base;
-use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, StartPolicies};
+use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, Named, Options, StartPolicies};
 use onramp_loader::select;
 use onramp_profiles::host::HostSpec;
 use onramp_profiles::link::LinkSpec;
@@ -103,12 +103,8 @@ impl<'a> Written<'a> {
             }
         }
         let base = if arm.tahoe { TAHOE } else { arm.base.map_or("cubic", Base::name) };
-        if let Some(option) = arm.after_exit.missing_from(base) {
-            let why = format!("base {base} has no option {} (after_exit)", option.name());
-            return Err(Usage::error(format!("arm {label:?}: {why}")));
-        }
-        if let Some(policy) = arm.start.missing_from(base) {
-            let why = format!("base {base} has no option {} (start)", policy.name());
+        let lacking = missing(arm.after_exit, base, AFTER_EXIT).or_else(|| missing(arm.start, base, START));
+        if let Some(why) = lacking {
             return Err(Usage::error(format!("arm {label:?}: {why}")));
         }
         if arm.known.is_some() && arm.base == Some(Base::Bbr) {
@@ -165,24 +161,22 @@ fn known_path(text: &str) -> Result<KnownPath, String> {
 }
 
 fn in_range(path: KnownPath) -> Result<(), String> {
-    let (rates, rtts) = (select::KnownPath::KBPS, select::KnownPath::RTTS_US);
-    if !rates.contains(&path.kbps) {
-        return Err(format!(
-            "a known rate of {} kbit/s is out of range: {} to {}",
-            path.kbps,
-            rates.start(),
-            rates.end()
-        ));
-    }
-    if !rtts.contains(&path.rtt_us) {
-        return Err(format!(
-            "a known RTT of {} us is out of range: {} to {}",
-            path.rtt_us,
-            rtts.start(),
-            rtts.end()
-        ));
+    for (what, value, unit, range) in [
+        ("rate", path.kbps, "kbit/s", select::KnownPath::KBPS),
+        ("RTT", path.rtt_us, "us", select::KnownPath::RTTS_US),
+    ] {
+        if !range.contains(&value) {
+            let (least, most) = range.into_inner();
+            return Err(format!("a known {what} of {value} {unit} is out of range: {least} to {most}"));
+        }
     }
     Ok(())
+}
+
+/// The option of a set, given by this name, that a base does not have.
+fn missing<T: Named>(options: Options<T>, base: &str, by: &str) -> Option<String> {
+    let option = options.missing_from(base)?;
+    Some(format!("base {base} has no option {} ({by})", option.name()))
 }
 
 /// A base by its name.
