@@ -22,7 +22,7 @@ web: deps
 build: web
 	$(CARGO) build --release --workspace
 
-# Static programs, packages and images for other machines, the same bytes in any directory: target/dist. For both architectures:
+# Static programs, packages and images for other machines: target/dist. For both architectures:
 # make release ARCHITECTURES="amd64 arm64"
 release: DEPS := build release
 release: export ARCHITECTURES := $(ARCHITECTURES)
