@@ -8,9 +8,9 @@
  *	     │          .·''                           - by departure: arrival less the RTT of the newest byte
  *	     └─────────────────────────────────── bytes
  *
- *   - A round is what was in flight when it began. What came out of order counts when it came (received_bytes). Its first sixteenth is left out, which the last round's pause
- *     spoils, and of its last what comes after a gap of twice the longest: an ACK that the receiver has delayed (RFC 1122,
- *     section 4.2.3.2).
+ *   - A round is what was in flight when it began. What came out of order counts when it came (received_bytes). The round's
+ *     first sixteenth is left out, which the last round's pause spoils, and of its last what comes after a gap of twice the
+ *     longest: an ACK that the receiver has delayed (RFC 1122, section 4.2.3.2).
  *   - The error of a line is about its longest gap over its length. It shows a rate if it has sixteen ACKs, is twelve times
  *     as long as its longest gap, and as long as a sixteenth of the minimum RTT.
  *   - The receiver's clock knows nothing of the way back: neither jitter nor batches nor a thin return. It is used where
@@ -124,25 +124,23 @@ static __always_inline u64 ack_line_risen_us(const struct ack *ack)
 	return ack->rtt_us > 0 && (u32)ack->rtt_us > ack->min_rtt_us ? (u32)ack->rtt_us - ack->min_rtt_us : 0;
 }
 
+/* Whether there is a clock of the receiver's, and has been for long enough to be compared with the arrivals. */
+static __always_inline bool ack_line_has_clock(const struct ack_line *line, const struct ack *ack)
+{
+	return line->first_clock && ack->receiver_clock && ack->now_us - line->first_us > 8 * ACK_LINE_TICK_US;
+}
+
 /*
- * Whether the receiver's clock ticks in milliseconds, as far as arrivals show: they are stretched by no more than the RTT
- * has risen, or agree within a factor of two.
+ * Whether that clock ticks in milliseconds, as far as arrivals show: they are stretched by no more than the RTT has risen, or
+ * agree within a factor of two.
  */
-static __always_inline bool ack_line_clock_known(const struct ack_line *line, const struct ack *ack)
+static __always_inline bool ack_line_clock_agrees(const struct ack_line *line, const struct ack *ack)
 {
 	u64 arrived_us = ack->now_us - line->first_us;
 	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->first_clock);
 
-	return line->first_clock && ack->receiver_clock && arrived_us > 8 * ACK_LINE_TICK_US &&
-	       ticked_us <= arrived_us * 2 &&
+	return ticked_us <= arrived_us * 2 &&
 	       arrived_us <= ticked_us + max_u64(ticked_us, ack_line_risen_us(ack) + ACK_LINE_TICK_US);
-}
-
-/* Whether the receiver's clock has ticked at another pace than the arrivals came, since slow start began. */
-static __always_inline bool ack_line_clock_contradicts(const struct ack_line *line, const struct ack *ack)
-{
-	return line->first_clock && ack->receiver_clock && ack->now_us - line->first_us > 8 * ACK_LINE_TICK_US &&
-	       !ack_line_clock_known(line, ack);
 }
 
 /*
@@ -155,7 +153,7 @@ static __always_inline u64 ack_line_return_us(const struct ack_line *line, const
 	u64 late_us = ack->now_us - line->first_us;
 	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->first_clock) + ACK_LINE_TICK_US;
 
-	if (!risen_us || late_us <= ticked_us || !ack_line_clock_known(line, ack))
+	if (!risen_us || late_us <= ticked_us || !ack_line_has_clock(line, ack) || !ack_line_clock_agrees(line, ack))
 		return 0;
 	return min_u64(late_us - ticked_us, risen_us);
 }
@@ -176,7 +174,9 @@ __noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack,
 		return 0;
 	gap_us = line->gap_us;
 	span_us = arrived_us = min_u64(line->end_us - line->begin_us, ACK_LINE_TIME_MAX_US);
-	if (ack_line_clock_known(line, ack)) {
+	if (ack_line_has_clock(line, ack)) {
+		if (!ack_line_clock_agrees(line, ack))
+			return 0;
 		clock_gap_us = max_u64(line->clock_gap_us, ACK_LINE_TICK_US);
 		clock_span_us = min_u64(ack_line_ticks(line->end_clock - line->begin_clock), ACK_LINE_TIME_MAX_US);
 		error = ack_line_error(gap_us, span_us);
@@ -186,8 +186,6 @@ __noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack,
 			gap_us = clock_gap_us;
 			span_us = clock_span_us;
 		}
-	} else if (ack_line_clock_contradicts(line, ack)) {
-		return 0;
 	}
 	left_us = (s64)arrived_us - ((s64)line->end_rtt_us - (s64)line->begin_rtt_us);
 	if (line->count < ACK_LINE_LEAST || !span_us || span_us < gap_us * ACK_LINE_GAPS || !ack->min_rtt_us ||

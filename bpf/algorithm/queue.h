@@ -14,8 +14,8 @@
  * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, a threshold that knows how unevenly ACKs
  * come, and a base that moves with the path.
  *
- * Use: embed a struct queue, queue_restart it when slow start begins, queue_on_ack with every ACK, queue_evaluate where that
- * asks for it; `risen` counts the rounds in a row with that result, queue_base is the RTT of the path.
+ * Use: embed a struct queue, queue_restart it when slow start begins, queue_wants with every ACK, queue_add where that wants
+ * it, queue_evaluate where that asks for it; `risen` counts the rounds in a row with that result, queue_base is the RTT of the path.
  */
 #ifndef ONRAMP_QUEUE_H
 #define ONRAMP_QUEUE_H
@@ -83,11 +83,10 @@ static __always_inline void queue_evaluate(struct queue *queue, const struct ack
 	queue->pause_us = 0;
 }
 
-/* One ACK, which the way back has delayed by so much. True: the round is to be evaluated with it. */
-static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *ack, u64 return_us)
+/* One ACK. True: its RTT counts, of a round that has not been evaluated. */
+static __always_inline bool queue_wants(struct queue *queue, const struct ack *ack)
 {
 	u32 pause_us = (u32)ack->now_us - queue->last_us;
-	u32 left;
 
 	if (pause_us > queue->pause_us && queue->begun)
 		queue->pause_us = pause_us;
@@ -99,8 +98,14 @@ static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *
 		queue->least_us = ~0U;
 		queue->samples = 0;
 	}
-	if (queue->samples == QUEUE_EVALUATED || ack->rtt_us < 0)
-		return false;
+	return queue->samples != QUEUE_EVALUATED && ack->rtt_us >= 0;
+}
+
+/* Its RTT, of which the way back has added so much. True: the round is to be evaluated with it. */
+static __always_inline bool queue_add(struct queue *queue, const struct ack *ack, u64 return_us)
+{
+	u32 left;
+
 	queue->least_us = (u32)min_u64(queue->least_us, (u32)ack->rtt_us - return_us);
 	queue->samples++;
 	left = queue->round_end - (u32)ack->bytes_acked;

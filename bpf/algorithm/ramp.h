@@ -133,7 +133,8 @@ static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_pa
 					struct verdict *verdict)
 {
 	u32 rate = ack_line_on_ack(&state->line, ack, state->guided ? RAMP_SENT_GUIDED_PCT : RAMP_SENT_PCT);
-	bool evaluated = queue_on_ack(&state->queue, ack, ack_line_return_us(&state->line, ack));
+	bool evaluated =
+		queue_wants(&state->queue, ack) && queue_add(&state->queue, ack, ack_line_return_us(&state->line, ack));
 
 	if (evaluated)
 		queue_evaluate(&state->queue, ack, ramp_gap(state));

@@ -52,7 +52,7 @@ static __noinline void learn_path(struct sock *sk, const struct flow_header *flo
 }
 
 /*
- * Has a connection start from what is remembered of its path, if there is something to gain and no other has the claim. Null:
+ * Has a connection start from what is remembered of its path, if there is something to gain and no other has the claim. False:
  * it starts as without memory.
  */
 static __always_inline bool claim_path(struct sock *sk, struct start *start)
