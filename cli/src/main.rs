@@ -15,6 +15,7 @@ mod event_rows;
 mod exit;
 mod filter;
 mod guard;
+mod limits;
 mod live;
 mod settings;
 mod verb;

@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 use onramp_tests::cli::{self, Names, Ran, json, onramp};
 
 /// What `onramp --help` lists, but for the words of the laboratory.
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 21] = [
     "list", "attach", "confirm", "tune", "detach", "upgrade", "undo", "status", "run", "select", "paths",
-    "apply", "flows", "watch", "top", "serve", "record", "replay", "shadow", "doctor",
+    "apply", "flows", "watch", "top", "serve", "record", "replay", "shadow", "explain", "doctor",
 ];
 
 /// The verbs that a program's help lists.

@@ -7,6 +7,7 @@ mod detach;
 mod doctor;
 mod elsewhere;
 mod expire;
+mod explain;
 mod finding;
 mod flows;
 mod lab;
@@ -56,6 +57,7 @@ pub(crate) enum Verb {
     Record(record::Record),
     Replay(replay::Replays),
     Shadow(shadow::Shadow),
+    Explain(explain::Explain),
     Doctor(doctor::Doctor),
     /// Measure with real kernel TCP over an emulated link, by onramp-lab
     #[command(
@@ -112,6 +114,7 @@ impl Verb {
             Self::Record(verb) => verb.run(output),
             Self::Replay(verb) => verb.run(output),
             Self::Shadow(verb) => verb.run(output),
+            Self::Explain(verb) => verb.run(output),
             Self::Doctor(verb) => verb.run(output),
             Self::Lab(words) => words.execute(None, output),
             Self::Sim(words) => words.execute(Some("sim"), output),

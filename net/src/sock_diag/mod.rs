@@ -30,7 +30,7 @@ use netlink_sys::{Socket as NetlinkSocket, SocketAddr as NetlinkAddress};
 use nix::errno::Errno;
 use thiserror::Error;
 
-pub use record::{Socket, States, Storage, TcpState};
+pub use record::{Socket, SocketMemory, States, Storage, TcpState};
 pub use tcp_info::TcpInfo;
 
 use crate::netlink::{messages, u32_at};

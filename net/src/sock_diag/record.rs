@@ -35,8 +35,21 @@ pub struct Socket {
     pub congestion_control: Option<String>,
     /// State of the connection; `None` for sockets that have none (TIME-WAIT, SYN-RECV).
     pub info: Option<TcpInfo>,
+    /// Memory of the socket; `None` where the kernel does not say.
+    pub memory: Option<SocketMemory>,
     /// Values of the BPF socket storages that were asked for and exist on this socket.
     pub storages: Vec<Storage>,
+}
+
+/// Memory of a socket for sending (`INET_DIAG_SKMEMINFO`), bytes; the kernel's own structures are counted too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketMemory {
+    /// Handed to the queueing discipline and the device, which have not freed it yet (`sk_wmem_alloc`).
+    pub in_host_queue_bytes: u32,
+    /// Written and not acknowledged yet (`sk_wmem_queued`).
+    pub queued_bytes: u32,
+    /// Limit of that (`sk_sndbuf`); the kernel raises it, unless the application has set `SO_SNDBUF`.
+    pub send_buffer_bytes: u32,
 }
 
 /// One BPF socket storage of a socket.

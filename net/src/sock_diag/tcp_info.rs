@@ -50,6 +50,8 @@ pub struct TcpInfo {
     pub retrans_total: u32,
     /// Pacing rate, bytes per second; `None` when not limited (`~0`).
     pub pacing_rate_bytes_per_s: Option<u64>,
+    /// Upper limit of the pacing rate (`SO_MAX_PACING_RATE`), bytes per second; `None`: there is none.
+    pub max_pacing_rate_bytes_per_s: Option<u64>,
     /// Bytes acknowledged cumulatively.
     pub bytes_acked: u64,
     /// Bytes received.
@@ -112,6 +114,7 @@ impl TcpInfo {
             snd_cwnd: b4(80),
             retrans_total: b4(100),
             pacing_rate_bytes_per_s: u64_at(bytes, 104).filter(|rate| *rate != u64::MAX),
+            max_pacing_rate_bytes_per_s: u64_at(bytes, 112).filter(|rate| *rate != u64::MAX),
             bytes_acked: b8(120),
             bytes_received: b8(128),
             notsent_bytes: b4(144),
@@ -169,10 +172,11 @@ mod tests {
         }
         put(&mut bytes, 76, INFINITE_SSTHRESH);
         put(&mut bytes, 148, u32::MAX);
-        bytes[104..112].fill(0xff);
+        bytes[104..120].fill(0xff);
         let info = TcpInfo::parse(&bytes);
         assert_eq!((info.snd_mss, info.rtt_us, info.snd_cwnd, info.in_flight()), (1448, 600_000, 77, 87));
         assert_eq!((info.snd_ssthresh, info.min_rtt_us, info.pacing_rate_bytes_per_s), (None, None, None));
+        assert_eq!(info.max_pacing_rate_bytes_per_s, None);
         assert!(info.in_slow_start());
         assert_eq!(info.cwnd_bytes(), 77 * 1448);
         put(&mut bytes, 76, 77);

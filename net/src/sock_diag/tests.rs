@@ -28,6 +28,8 @@ fn record() -> Vec<u8> {
     out.extend(attribute(4, b"onramp_search\0"));
     out.extend(attribute(21, &0x1_0000_0042_u64.to_ne_bytes()));
     out.extend(attribute(2, &[0x22; 232]));
+    let memory: Vec<u8> = (1_u32..=9).flat_map(u32::to_ne_bytes).collect();
+    out.extend(attribute(7, &memory));
     let mut entry = attribute(1, &[]);
     entry.extend(attribute(2, &9_u32.to_ne_bytes()));
     entry.extend(attribute(3, &[1, 2, 3, 4, 5]));
@@ -58,6 +60,8 @@ fn a_record_is_read() {
     assert_eq!(socket.congestion_control.as_deref(), Some("onramp_search"));
     assert_eq!(socket.cgroup_id, Some(0x1_0000_0042));
     assert_eq!(socket.info.unwrap().snd_cwnd, 0x2222_2222);
+    let memory = SocketMemory { in_host_queue_bytes: 3, queued_bytes: 6, send_buffer_bytes: 4 };
+    assert_eq!(socket.memory, Some(memory));
     assert_eq!(socket.storages, [Storage { map_id: 9, value: vec![1, 2, 3, 4, 5] }]);
 }
 

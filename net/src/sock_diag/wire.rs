@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::{Socket, Storage, TcpInfo, TcpState};
+use super::{Socket, SocketMemory, Storage, TcpInfo, TcpState};
 use crate::netlink::{attributes, push_attribute, text, u8_at, u16_at, u32_at, u64_at, with_header};
 
 /// `struct inet_diag_msg`: 4 bytes, `inet_diag_sockid` (48), five u32.
@@ -14,6 +14,7 @@ const DIAG_MESSAGE: usize = 72;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
+const INET_DIAG_SKMEMINFO: u16 = 7;
 const INET_DIAG_SK_BPF_STORAGES: u16 = 20;
 const INET_DIAG_CGROUP_ID: u16 = 21;
 const INET_DIAG_REQ_SK_BPF_STORAGES: u16 = 2;
@@ -24,7 +25,8 @@ const SK_DIAG_BPF_STORAGE_MAP_VALUE: u16 = 3;
 
 /// A dump request for one address family (`AF_INET`, `AF_INET6`).
 pub(super) fn request(family: u8, states: u32, storages: &[BorrowedFd<'_>], sequence: u32) -> Vec<u8> {
-    let extensions = (1_u8 << (INET_DIAG_INFO - 1)) | (1_u8 << (INET_DIAG_CONG - 1));
+    let extension = |kind: u16| 1_u8 << (kind - 1);
+    let extensions = extension(INET_DIAG_INFO) | extension(INET_DIAG_CONG) | extension(INET_DIAG_SKMEMINFO);
     with_header(SOCK_DIAG_BY_FAMILY, libc::NLM_F_REQUEST | libc::NLM_F_DUMP, sequence, |out| {
         // struct inet_diag_req_v2
         out.extend([family, libc::IPPROTO_TCP as u8, extensions, 0]);
@@ -57,6 +59,7 @@ pub(super) fn socket(payload: &[u8]) -> Option<Socket> {
         cgroup_id: None,
         congestion_control: None,
         info: None,
+        memory: None,
         storages: Vec::new(),
     };
     for (kind, value) in attributes(attributes_of) {
@@ -64,11 +67,18 @@ pub(super) fn socket(payload: &[u8]) -> Option<Socket> {
             INET_DIAG_CONG => socket.congestion_control = Some(text(value)),
             INET_DIAG_CGROUP_ID => socket.cgroup_id = u64_at(value, 0),
             INET_DIAG_INFO => socket.info = Some(TcpInfo::parse(value)),
+            INET_DIAG_SKMEMINFO => socket.memory = memory(value),
             INET_DIAG_SK_BPF_STORAGES => socket.storages = storages(value),
             _ => {}
         }
     }
     Some(socket)
+}
+
+/// By the numbers of linux/sock_diag.h: SK_MEMINFO_WMEM_ALLOC, SK_MEMINFO_WMEM_QUEUED, SK_MEMINFO_SNDBUF.
+fn memory(value: &[u8]) -> Option<SocketMemory> {
+    let word = |number: usize| u32_at(value, 4 * number);
+    Some(SocketMemory { in_host_queue_bytes: word(2)?, queued_bytes: word(5)?, send_buffer_bytes: word(3)? })
 }
 
 fn storages(value: &[u8]) -> Vec<Storage> {

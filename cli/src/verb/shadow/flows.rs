@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use onramp_loader::ExitReason;
-use onramp_loader::algorithm::{self, ExitRecord, find_control};
+use onramp_loader::algorithm::ExitRecord;
 use onramp_loader::shadow::{Follower, SocketSnapshot, Step};
 use onramp_recording::replay::{
     Candidate, Finding, Generations, Known, Options, PathEstimate, Regret, Replay,
@@ -12,6 +12,7 @@ use onramp_recording::{Event, Run, Sample};
 use serde::Serialize;
 
 use crate::filter::Filter;
+use crate::limits::algorithm_of;
 
 /// Flows that are kept; those after them are counted.
 const FLOWS: usize = 10_000;
@@ -67,7 +68,7 @@ pub(super) struct FlowRow {
 pub(super) struct Exit {
     pub reason: &'static str,
     /// The algorithm that left, where the reason is one and its control has one of a name.
-    pub algorithm: Option<String>,
+    pub algorithm: Option<&'static str>,
     pub since_start_us: u64,
     pub acknowledged_bytes: u64,
     pub cwnd_segments: u32,
@@ -178,12 +179,4 @@ impl Exit {
             rtt_us: exit.rtt_us,
         }
     }
-}
-
-/// What decides the slow starts of a control: a model of HyStart those of the kernel's CUBIC.
-fn algorithm_of(control: &str) -> Option<String> {
-    if control == "cubic" {
-        return Some(algorithm::of_cubic().name().to_owned());
-    }
-    find_control(control).map(|algorithm| algorithm.name().to_owned())
 }

@@ -1,9 +1,8 @@
 //! What was watched, in words.
 
-use onramp_loader::algorithm;
-
 use super::ShadowReport;
-use super::flows::{Exit, FlowRow};
+use super::flows::FlowRow;
+use crate::limits::exited_by;
 use crate::output::Output;
 use crate::table::Table;
 use crate::units::{count, show_bytes, show_us};
@@ -50,22 +49,12 @@ fn one(flow: &FlowRow, regrets: bool, output: &Output) -> String {
     format!("{}\n{}", output.bold(&title), table.render(output))
 }
 
-/// What exited slow start.
-fn who(exit: &Exit) -> String {
-    match exit.algorithm.as_deref() {
-        Some(name) if name == algorithm::of_cubic().name() => "HyStart".to_owned(),
-        Some(algorithm) => algorithm.to_owned(),
-        None if exit.reason == "algorithm" => "its own control".to_owned(),
-        None => exit.reason.replace('_', " "),
-    }
-}
-
 fn title(flow: &FlowRow) -> String {
     let mut title = format!("{} to {}, {}: ", flow.local, flow.remote, flow.congestion_control);
     title += &match &flow.exit {
         Some(exit) => format!(
             "left by {} after {} at {}, {} acknowledged",
-            who(exit),
+            exited_by(exit.reason, &flow.congestion_control),
             show_us(exit.since_start_us),
             show_bytes(exit.window_bytes),
             show_bytes(exit.acknowledged_bytes)

@@ -1,0 +1,241 @@
+use onramp_loader::ExitReason;
+use onramp_net::sock_diag::{SocketMemory, TcpInfo};
+use proptest::prelude::*;
+
+use super::*;
+
+/// Interval of made-up samples, microseconds.
+const STEP_US: u64 = 20_000;
+const MSS: u32 = 1_448;
+
+/// A flow over 100 ms that fills its window and has more to send.
+fn flowing() -> Sample {
+    let info = TcpInfo {
+        snd_mss: MSS,
+        snd_cwnd: 100,
+        unacked: 100,
+        notsent_bytes: 1_000_000,
+        rtt_us: 100_000,
+        rttvar_us: 1_000,
+        min_rtt_us: Some(100_000),
+        bytes_acked: 1,
+        ..TcpInfo::default()
+    };
+    Sample { info, ..Sample::default() }
+}
+
+/// The account of a flow that `change` changes from sample to sample, which are busy all the time.
+fn account(count: u64, change: impl Fn(u64, &mut Sample)) -> Account {
+    let sample = |number: u64| {
+        let mut sample = flowing();
+        sample.at_us = number * STEP_US;
+        sample.info.busy_time_us = number * STEP_US;
+        sample.info.delivered = number as u32 * 20;
+        sample.info.bytes_acked = 1 + number * 20 * u64::from(MSS);
+        change(number, &mut sample);
+        sample
+    };
+    let mut account = Account::new(sample(0));
+    (1..=count).for_each(|number| account.add(sample(number)));
+    account
+}
+
+fn of(count: u64, control: &str, change: impl Fn(u64, &mut Sample)) -> (Limit, u64, Option<ExitReason>) {
+    let verdict = verdict(&account(count, change), control).unwrap();
+    (verdict.limited, verdict.percent, verdict.cause)
+}
+
+#[test]
+fn each_limit_is_named_by_what_the_kernel_shows() {
+    let limit = |change: fn(&mut Sample)| {
+        let mut sample = flowing();
+        change(&mut sample);
+        sample.limit()
+    };
+    assert_eq!(limit(|_| {}), Limit::SlowStart);
+    assert_eq!(limit(|one| one.info.snd_ssthresh = Some(90)), Limit::CongestionAvoidance);
+    assert_eq!(limit(|one| one.info.ca_state = 3), Limit::Recovery);
+    assert_eq!(limit(|one| (one.info.ca_state, one.info.rtt_us) = (3, 150_000)), Limit::Path);
+    assert_eq!(limit(|one| (one.info.ca_state, one.info.rtt_us) = (4, 150_000)), Limit::Recovery);
+    assert_eq!(limit(|one| (one.info.unacked, one.info.notsent_bytes) = (20, 0)), Limit::Application);
+    // In slow start a round's own burst is no queue.
+    assert_eq!(limit(|one| one.info.rtt_us = 130_000), Limit::SlowStart);
+    assert_eq!(limit(|one| one.info.rtt_us = 150_000), Limit::Path);
+    let later = |rtt_us, rttvar_us| {
+        let mut sample = flowing();
+        sample.info = TcpInfo { snd_ssthresh: Some(90), rtt_us, rttvar_us, ..sample.info };
+        sample.limit()
+    };
+    assert_eq!(later(112_000, 1_000), Limit::Path);
+    assert_eq!(later(112_000, 10_000), Limit::CongestionAvoidance, "jitter is no queue");
+    let full = SocketMemory { queued_bytes: 70_000, send_buffer_bytes: 100_000, in_host_queue_bytes: 0 };
+    let mut sample = flowing();
+    (sample.info.unacked, sample.info.notsent_bytes, sample.memory) = (20, 0, full);
+    assert_eq!(sample.limit(), Limit::SendBuffer);
+    // Room in the window, and data to send.
+    let held = |pacing_rate: u64, delivery_rate: u64, in_host_queue_bytes: u32| {
+        let mut sample = flowing();
+        sample.info.unacked = 20;
+        sample.info.pacing_rate_bytes_per_s = Some(pacing_rate);
+        sample.info.delivery_rate_bytes_per_s = delivery_rate;
+        sample.memory.in_host_queue_bytes = in_host_queue_bytes;
+        sample
+    };
+    assert_eq!(held(1_000_000, 900_000, 0).limit(), Limit::Pacing);
+    assert_eq!(held(3_000_000, 900_000, 20_000).limit(), Limit::HostQueue);
+    assert_eq!(held(3_000_000, 900_000, 0).limit(), Limit::SlowStart);
+    let bbr = |ssthresh| {
+        let mut sample = Sample { models_path: true, ..held(1_000_000, 900_000, 0) };
+        sample.info.snd_ssthresh = ssthresh;
+        sample.limit()
+    };
+    // Its window may be below its ssthresh past its startup.
+    assert_eq!((bbr(Some(1_000)), bbr(None)), (Limit::Path, Limit::Pacing));
+    let mut offered = Sample { models_path: true, ..held(1_000_000, 900_000, 0) };
+    (offered.info.snd_ssthresh, offered.info.snd_wnd_bytes) = (Some(1_000), 20 * MSS);
+    assert_eq!(offered.limit(), Limit::ReceiveWindow);
+    // Whose rate the application limits.
+    let mut capped = Sample { models_path: true, ..held(1_000_000, 900_000, 0) };
+    (capped.info.snd_ssthresh, capped.info.max_pacing_rate_bytes_per_s) = (Some(1_000), Some(1_000_000));
+    assert_eq!(capped.limit(), Limit::Pacing);
+}
+
+#[test]
+fn what_the_kernel_counts_is_charged_to_it_and_the_rest_to_the_sampled_limit() {
+    let account = account(100, |number, sample| {
+        sample.info.busy_time_us = number * STEP_US / 2;
+        sample.info.rwnd_limited_us = number * STEP_US / 4;
+        sample.info.sndbuf_limited_us = number * STEP_US / 8;
+    });
+    let total = 100 * STEP_US;
+    let of = |limit| account.parts.of(limit);
+    assert_eq!(of(Limit::Application), total / 2);
+    assert_eq!((of(Limit::ReceiveWindow), of(Limit::SendBuffer)), (total / 4, total / 8));
+    assert_eq!((of(Limit::SlowStart), account.parts.total()), (total / 8, total));
+}
+
+#[test]
+fn counters_that_go_in_jiffies_lose_nothing() {
+    // Four milliseconds each, by samples that are 20.3 ms apart.
+    let account = account(1_000, |number, sample| {
+        sample.at_us = number * 20_300;
+        sample.info.busy_time_us = sample.at_us / 4_000 * 4_000;
+        sample.info.rwnd_limited_us = sample.info.busy_time_us;
+    });
+    let idle_us = account.parts.of(Limit::Application);
+    assert!(idle_us <= 4_000, "{idle_us}");
+    assert_eq!(account.parts.of(Limit::ReceiveWindow), 20_300_000 - idle_us);
+}
+
+#[test]
+fn the_cause_of_a_small_window_is_the_exit_or_the_loss() {
+    let ends = |at: u64| {
+        move |number: u64, sample: &mut Sample| sample.info.snd_ssthresh = (number >= at).then_some(100)
+    };
+    assert_eq!(of(100, "cubic", ends(20)), (Limit::CongestionAvoidance, 100, Some(ExitReason::Algorithm)));
+    let loses = |number: u64, sample: &mut Sample| {
+        ends(20)(number, sample);
+        sample.info.retrans_total = u32::from(number >= 20);
+        sample.info.ca_state = if (20..25).contains(&number) { 3 } else { 0 };
+    };
+    assert_eq!(of(100, "cubic", loses), (Limit::CongestionAvoidance, 100, Some(ExitReason::Loss)));
+    let cached = |_: u64, sample: &mut Sample| sample.info.snd_ssthresh = Some(14);
+    assert_eq!(of(100, "reno", cached), (Limit::CongestionAvoidance, 100, Some(ExitReason::CachedSsthresh)));
+    // In its middle, where that cannot be known.
+    let known_late = |number: u64, sample: &mut Sample| {
+        cached(number, sample);
+        sample.info.bytes_acked += 1 << 20;
+    };
+    assert_eq!(of(100, "reno", known_late), (Limit::CongestionAvoidance, 100, None));
+    assert_eq!(of(100, "reno", |_, _| {}), (Limit::SlowStart, 100, None));
+    let timeout = |number: u64, sample: &mut Sample| {
+        ends(20)(number, sample);
+        sample.info.total_rto = u16::from(number >= 20);
+    };
+    assert_eq!(of(100, "cubic", timeout).2, Some(ExitReason::Timeout));
+}
+
+#[test]
+fn an_exit_is_known_to_an_interval_and_costs_what_a_full_pipe_would_have_spared() {
+    // Half the rate for a second and a half after the exit, then all of it.
+    let account = account(400, |number, sample| {
+        let slow = number.min(125) + 2 * number.saturating_sub(125);
+        sample.info.delivered = slow as u32 * 20;
+        sample.info.snd_ssthresh = (number >= 50).then_some(100);
+    });
+    let SlowStart::Ended(exit) = account.slow_start() else { panic!("{:?}", account.slow_start()) };
+    assert_eq!((exit.reason, exit.at_us, exit.resolution_us), (ExitReason::Algorithm, 50 * STEP_US, STEP_US));
+    assert_eq!((exit.window_segments, exit.window_bytes), (100, 144_800));
+    let given = account.given().unwrap();
+    assert_eq!((given.rate_bytes_per_second, given.at_least), (2_000 * u64::from(MSS), false));
+    assert_eq!(account.lost_us(), Some(75 * STEP_US / 2));
+}
+
+#[test]
+fn an_exit_for_a_loss_that_was_none_is_undone() {
+    let account = account(100, |number, sample| {
+        sample.info.snd_ssthresh = (20..40).contains(&number).then_some(50);
+        sample.info.ca_state = if (20..40).contains(&number) { 3 } else { 0 };
+    });
+    assert_eq!((account.slow_start(), account.lost_us()), (SlowStart::Lasts, None));
+}
+
+#[test]
+fn the_line_of_time_has_at_most_so_many_slices_however_long_it_is() {
+    let long = account(100_000, |_, _| {});
+    assert!(long.over_time.parts().len() <= 64);
+    let sum: u64 = long.over_time.parts().iter().map(Parts::total).sum();
+    assert_eq!(sum, long.observed_us());
+    assert!(long.over_time.limits().all(|limit| limit == Some(Limit::SlowStart)));
+}
+
+/// A sample of anything, also of what no kernel says.
+fn any_sample() -> impl Strategy<Value = Sample> {
+    let counters = prop::array::uniform4(0..u64::MAX / 4);
+    let small = prop::array::uniform8(any::<u32>());
+    (counters, small, 0..6_u8, any::<bool>(), prop::option::of(0..1_000_u32)).prop_map(
+        |([at, busy, receive_window, send_buffer], words, ca_state, models_path, ssthresh)| {
+            let [cwnd, unacked, unsent, rtt, delivered, in_queue, queued, buffer] = words;
+            Sample {
+                at_us: at,
+                info: TcpInfo {
+                    ca_state,
+                    snd_mss: MSS,
+                    snd_cwnd: cwnd,
+                    unacked,
+                    notsent_bytes: unsent,
+                    rtt_us: rtt,
+                    min_rtt_us: Some(rtt / 2),
+                    delivered,
+                    busy_time_us: busy,
+                    rwnd_limited_us: receive_window,
+                    sndbuf_limited_us: send_buffer,
+                    snd_ssthresh: ssthresh,
+                    ..TcpInfo::default()
+                },
+                memory: SocketMemory {
+                    in_host_queue_bytes: in_queue,
+                    queued_bytes: queued,
+                    send_buffer_bytes: buffer,
+                },
+                models_path,
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_parts_add_up_to_the_time_observed_whatever_the_samples_are(
+        samples in prop::collection::vec(any_sample(), 1..40)
+    ) {
+        let mut account = Account::new(samples[0]);
+        for sample in &samples[1..] {
+            account.add(*sample);
+            prop_assert_eq!(account.parts.total(), account.observed_us());
+        }
+        let sum: u64 = account.over_time.parts().iter().map(Parts::total).sum();
+        prop_assert_eq!(sum, account.observed_us());
+        let _ = verdict(&account, "cubic");
+    }
+}

@@ -1,0 +1,108 @@
+//! What is said of flows, as text.
+
+use std::net::SocketAddr;
+
+use super::row::{ExitRow, FlowRow, Report};
+use crate::limits::{Limit, exited_by};
+use crate::output::Output;
+use crate::units::{count, show_bytes, show_us};
+use crate::verb::flows::canonical;
+
+/// Flows that are shown; JSON has all.
+const SHOWN: usize = 20;
+
+/// All flows, and what was left out.
+pub(super) fn report(report: &Report, output: &Output) -> String {
+    let mut parts: Vec<_> = report.flows.iter().take(SHOWN).map(|row| flow(row, output)).collect();
+    if parts.is_empty() {
+        parts.push(format!("no flow sent data in {}\n", show_us(report.duration_us)));
+    }
+    let mut left_out = String::new();
+    for (number, what) in [
+        (report.flows.len().saturating_sub(SHOWN), "more: a filter shows them, and so does --json"),
+        (report.received_only, "received only; where they are sent they can be explained"),
+        (report.without_data, "had no data"),
+        (report.skipped_too_many, "more than are kept"),
+    ] {
+        if number > 0 {
+            left_out += &format!("{} {what}\n", count(number, "flow"));
+        }
+    }
+    left_out += &format!(
+        "sampled every {}: moments are known to that, idle time, receive window and send buffer by the kernel's counters\n",
+        show_us(report.sample_interval_us)
+    );
+    parts.push(left_out);
+    parts.join("\n")
+}
+
+/// One flow.
+pub(super) fn flow(row: &FlowRow, output: &Output) -> String {
+    let title = format!(
+        "{} to {}, {}",
+        end(&row.local_address, row.local_port),
+        end(&row.remote_address, row.remote_port),
+        row.congestion_control
+    );
+    let state = format!(
+        "{} acknowledged in {}, {} retransmitted, RTT {} (min {})",
+        show_bytes(row.acknowledged_bytes),
+        show_us(row.observed_us),
+        count(row.retransmitted_segments as usize, "segment"),
+        show_us(row.smoothed_rtt_us.into()),
+        row.min_rtt_us.map_or_else(|| "-".into(), |us| show_us(us.into())),
+    );
+    let mut text = format!("{}\n  {state}\n", output.bold(&title));
+    let Some(verdict) = &row.verdict else { return text + "  seen in one sample only\n" };
+    text += &format!("  {}\n  {}\n  {}\n", limits(row), over_time(row), slow_start(row));
+    text += &format!("  {}\n  {}", output.bold(&verdict.verdict), verdict.remedy);
+    if let Some(command) = verdict.command {
+        text += &format!("\n    {command}");
+    }
+    text + "\n"
+}
+
+fn end(address: &str, port: u16) -> String {
+    address.parse().map_or_else(|_| address.to_owned(), |address| canonical(SocketAddr::new(address, port)))
+}
+
+/// `receive window 9.83 s (99 %), application 120 ms (1 %)`; what is below a hundredth is left out.
+fn limits(row: &FlowRow) -> String {
+    let one = |limit: Limit| {
+        let us = row.limited_by.of(limit);
+        format!("{} {} ({} %)", limit.title(), show_us(us), 100 * us / row.observed_us.max(1))
+    };
+    let counts = |limit: &Limit| 100 * row.limited_by.of(*limit) >= row.observed_us;
+    row.limited_by.by_size().filter(counts).map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A letter for each slice of time, and what they stand for.
+fn over_time(row: &FlowRow) -> String {
+    let slices = &row.over_time.limited;
+    let line: String = slices.iter().map(|limit| limit.map_or('.', Limit::letter)).collect();
+    let legend = Limit::ALL.into_iter().filter(|limit| slices.contains(&Some(*limit)));
+    let legend: Vec<_> = legend.map(|limit| format!("{} {}", limit.letter(), limit.title())).collect();
+    format!("{line}  ({} each; {})", show_us(row.over_time.slice_us), legend.join(", "))
+}
+
+fn slow_start(row: &FlowRow) -> String {
+    match (&row.slow_start.exit, row.slow_start.state) {
+        (Some(exit), _) => ended(exit, row),
+        (None, "before") => "slow start had ended before it was sampled".into(),
+        (None, _) => format!("slow start lasts: cwnd {}, no ssthresh", row.cwnd_segments),
+    }
+}
+
+fn ended(exit: &ExitRow, row: &FlowRow) -> String {
+    let who = exited_by(exit.reason, &row.congestion_control);
+    let at_least = row.given.is_some_and(|given| given.at_least);
+    let mut text =
+        format!("slow start ended by {who} at {}, {}", show_us(exit.at_us), show_bytes(exit.window_bytes));
+    if let Some(ratio) = exit.window_to_bdp {
+        text += &format!(" ({}{ratio:.2} BDP)", if at_least { "≤ " } else { "" });
+    }
+    if let Some(us) = exit.lost_us.filter(|us| *us > row.smoothed_rtt_us.into()) {
+        text += &format!(", which cost {}{}", if at_least { "at least " } else { "" }, show_us(us));
+    }
+    text
+}
