@@ -26,16 +26,17 @@ pub(super) fn text(text: &str, width: u16) -> String {
     format!("{}…", words.trim_end())
 }
 
-/// An address, whose middle is left out if it is longer than the room for it.
+/// An address with its port, whose middle is left out if it is longer than the room for it; the port is whole, or not there.
 pub(super) fn address(address: &str, width: u16) -> String {
     let (length, width) = (address.chars().count(), usize::from(width));
-    if length <= width || width < 3 {
-        return address.chars().take(width).collect();
+    if length <= width {
+        return address.to_owned();
     }
-    let end = (width - 1) / 2;
-    let begin = width - 1 - end;
+    let port = address.rfind(':').map_or(0, |at| address.len() - at);
+    let Some(room) = width.checked_sub(1 + port) else { return "…".repeat(width.min(1)) };
+    let end = port.max((port + room) / 2);
     let letters: Vec<char> = address.chars().collect();
-    letters[..begin].iter().chain(&['…']).chain(&letters[length - end..]).collect()
+    letters[..port + room - end].iter().chain(&['…']).chain(&letters[length - end..]).collect()
 }
 
 #[cfg(test)]
@@ -52,7 +53,12 @@ mod tests {
         assert_eq!(text("set 0 -> 300; undo", 12), "set 0 ->…");
         assert_eq!(text("set 0 -> 300; undo", 14), "set 0 -> 300;…");
         assert_eq!(text("12345", 3), "…");
-        assert_eq!(address("[2001:db8::7]:8443", 11), "[2001…:8443");
+        let narrow = |width| address("[2001:db8::7]:8443", width);
+        assert_eq!(
+            (narrow(11), narrow(8), narrow(7)),
+            ("[2001…:8443".into(), "[2…:8443".into(), "[…:8443".into())
+        );
+        assert_eq!((narrow(6), narrow(5), narrow(0)), ("…:8443".into(), "…".into(), String::new()));
         assert_eq!(address("192.0.2.1:80", 12), "192.0.2.1:80");
     }
 }

@@ -46,9 +46,11 @@ fn top_line(app: &App, theme: Theme, width: u16) -> Line<'static> {
     let ended = flows.len() - running;
     let lost = match app.model.lost {
         0 => String::new(),
-        lost => format!("  {} lost", count(lost as usize, "event")),
+        lost => room::parts(&[format!("  {} lost", count(lost as usize, "event"))], "", &[], width),
     };
+    // What was lost goes before the name, and is not cut.
     let name = "onramp top  ";
+    let name = if name.len() + lost.chars().count() > usize::from(width) { "" } else { name };
     let rest = usize::from(width).saturating_sub(name.len() + lost.chars().count());
     let filter = match &app.filter_text[..] {
         "" => String::new(),
