@@ -48,6 +48,7 @@ fn what_the_kernel_did_is_what_is_simulated() {
     let claimed = format!("{} of {} agree", all.agree, all.pairs.len());
     let page = include_str!("../../docs/simulator.md");
     assert!(page.contains(&claimed), "docs/simulator.md does not say that {claimed}");
+    assert!(page.contains("sim agree tests/golden/6.12-*.json"), "its command is of these files");
     // Also where they are apart, the completion is near.
     for pair in &all.pairs {
         assert!((pair.seconds[1] / pair.seconds[0] - 1.0).abs() < 0.16, "{pair:?}");
