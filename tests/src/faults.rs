@@ -29,6 +29,9 @@ const BPF_COMMANDS: [(u32, &str); 8] = [
 ];
 const BPF_OBJ_PIN: u32 = 6;
 
+/// The wait for programs of BPF that run now, membarrier(2).
+pub const WAIT: &str = "membarrier";
+
 /// Calls that change files and directories, and which of their arguments is a path.
 const PATHS: &[(libc::c_long, &str, usize)] = &[
     #[cfg(target_arch = "x86_64")]
@@ -180,10 +183,11 @@ impl Traced<'_> {
     }
 }
 
-/// The calls that may change something.
+/// The calls that may change something, and that wait for what reads it.
 fn asked() -> Vec<Asked> {
     let bpf = BPF_COMMANDS.iter().map(|(number, _)| *number).collect();
     let mut asked = vec![Asked(libc::SYS_bpf, First::OneOf(bpf)), Asked(libc::SYS_write, First::Above(2))];
+    asked.push(Asked(libc::SYS_membarrier, First::Any));
     asked.extend(PATHS.iter().map(|&(call, ..)| Asked(call, First::Any)));
     asked
 }
@@ -197,6 +201,9 @@ fn kind(call: &supervisor::Call<'_>) -> Option<String> {
         // The attributes begin with the path.
         let pinned = (*number == BPF_OBJ_PIN).then(|| call.word(call.argument(1))).flatten();
         return Some(pinned.map_or_else(|| (*name).into(), |path| format!("{name} {}", text(path))));
+    }
+    if call.number() == libc::SYS_membarrier {
+        return Some(WAIT.into());
     }
     if call.number() == libc::SYS_write {
         let file = call.descriptor(call.argument(0))?;

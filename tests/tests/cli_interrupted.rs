@@ -1,6 +1,7 @@
 //! Commands that are killed, or get an error, at each of their steps, and commands at once: what is left is explained
 //! and can be cleared.
 
+use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,7 +13,7 @@ use nix::fcntl::{Flock, FlockArg};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
-use onramp_tests::faults::{Disturbed, Traced};
+use onramp_tests::faults::{self, Disturbed, Traced};
 use onramp_tests::traffic::{Server, Transfer, namespace};
 
 /// A namespace with a default of its own, and plain attached and detached once: the kernel does some things
@@ -164,6 +165,37 @@ fn a_tune_that_is_killed_or_given_an_error_at_any_step_leaves_the_previous_value
         let ran = tune(20).fail(&call, error);
         println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
         assert_eq!(values(), if ran.code == Some(0) { 20 } else { 10 }, "{error:?} at {call}: {ran:?}");
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_set_is_filled_only_once_no_flow_reads_it_and_each_generation_has_one_set_of_values() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    onramp("attach search --set threshold_pct=10").ok();
+    let tune =
+        |value: u32| Traced { namespace: &place, arguments: format!("tune search threshold_pct={value}") };
+    let calls: Vec<_> = tune(11).changes().iter().map(ToString::to_string).collect();
+    let first = |kind: &str| calls.iter().position(|call| call == kind);
+    let (wait, filled) = (first(faults::WAIT), first("BPF_MAP_UPDATE_ELEM"));
+    // Who switched last may have been killed before anything else.
+    assert!(wait.is_some() && wait < filled, "{calls:?}");
+    let mut values = HashMap::new();
+    let mut noted = || {
+        let now = json("tune search");
+        let value = now["parameters"]["threshold_pct"].clone();
+        let generation = now["parameters_generation"].as_u64().unwrap();
+        assert_eq!(*values.entry(generation).or_insert(value.clone()), value, "{now}");
+    };
+    for (number, call) in tune(12).changes().iter().enumerate() {
+        for value in [20, 40] {
+            let tune = tune(value + number as u32);
+            tune.killed_before(call);
+            noted();
+        }
+        onramp(&format!("tune search threshold_pct={}", 30 + number)).ok();
+        noted();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Parameter sets of what is attached: the slots that flows read.
 
+use std::sync::atomic::{Ordering, fence};
+
 use onramp_algorithm::{Algorithm, Parameters};
 
 use crate::object::abi::{Attachment, PARAMETER_MAX, ParameterSlot, text};
@@ -108,8 +110,9 @@ fn read(algorithm: Algorithm, number: u32, profile: String, slot: &ParameterSlot
     }
 }
 
-/// Fills the set that flows do not read, then switches, and waits until no flow reads the old one, which the next change fills:
-/// a flow sees the old values or the new, never a mixture.
+/// Fills the set that flows do not read, then switches: a flow sees the old values or the new, never a mixture, and each with its
+/// own generation, because both are in one word. The set to be filled is the one before last, which a flow may read still where
+/// the command that switched has been killed since: so it waits for these first.
 pub(crate) fn write(pins: &Pins, set: &ParameterSet) -> Result<(), Error> {
     let index = set.number;
     let failed = pins.failed("write", "params");
@@ -117,13 +120,14 @@ pub(crate) fn write(pins: &Pins, set: &ParameterSet) -> Result<(), Error> {
     let mut slot = slots.get(&index, 0).map_err(&failed)?;
     let spare = 1 - (slot.active & 1);
     slot.sets[spare as usize] = words(&set.parameters);
+    kernel::await_readers();
     slots.set(index, slot, 0).map_err(&failed)?;
     slot.active = spare;
     slot.generation = set.generation;
     slot.telemetry_max = set.telemetry_max as u32;
-    slots.set(index, slot, 0).map_err(&failed)?;
-    kernel::await_readers();
-    Ok(())
+    // On every processor the values come before the word that leads to them.
+    fence(Ordering::SeqCst);
+    slots.set(index, slot, 0).map_err(&failed)
 }
 
 /// Fills a set that no flow reads. Its generation goes on: number and generation identify the values that a flow had.
