@@ -114,7 +114,8 @@ static __always_inline void fill_flow(struct flow_event *event, const struct flo
 	copy_state(event + 1, &flow->state EXTRA_ARGUMENT);
 	slot = bpf_map_lookup_elem(&params, &profile);
 	if (slot)
-		__builtin_memcpy(event->parameters, slot->sets[slot->active & 1], sizeof(event->parameters));
+		__builtin_memcpy(event->parameters, active_set(slot, &event->payload.generation),
+				 sizeof(event->parameters));
 }
 EMIT_STATE(flow, EVENT_FLOW, LEVEL_EXIT, flow_payload)
 
@@ -136,7 +137,6 @@ __noinline int report_flow(const struct flow *flow, struct flow_telemetry *telem
 	telemetry->interest = interest_in(payload, telemetry->id, slot->telemetry_max);
 	telemetry->registrations = telemetry_here.registrations;
 	telemetry->reported_generation = slot->generation;
-	payload->generation = slot->generation;
 	payload->again = telemetry->sequence > 0;
 	emit_flow(flow, telemetry, payload EXTRA_ARGUMENT);
 	return 0;

@@ -69,12 +69,17 @@ _Static_assert(sizeof(struct CALL(params)) <= sizeof(((struct parameter_slot *)0
  * The values that flows read now, and their generation. Both are in one word, which the loader writes at once: a generation comes
  * with its own values.
  */
-static __always_inline const struct CALL(params) * active(const struct parameter_slot *slot, u32 *generation)
+static __always_inline const u64 *active_set(const struct parameter_slot *slot, u32 *generation)
 {
 	u64 head = *(const volatile u64 *)&slot->active;
 
 	*generation = (u32)(head >> 32);
-	return (const struct CALL(params) *)slot->sets[head & 1];
+	return slot->sets[head & 1];
+}
+
+static __always_inline const struct CALL(params) * active(const struct parameter_slot *slot, u32 *generation)
+{
+	return (const struct CALL(params) *)active_set(slot, generation);
 }
 _Static_assert(offsetof(struct parameter_slot, active) == 0 && offsetof(struct parameter_slot, generation) == 4 &&
 		       __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
