@@ -15,7 +15,7 @@ use super::digest::Recorder;
 use super::health::{Lateness, ProcessorTime};
 use super::segment::{Frame, HEADER, MOST, Read};
 use super::tun::{MTU, Tun};
-use super::{Command, DirectionReport, EmulatorError, ExtraRtts, Report, Way, ecn, priority};
+use super::{Command, DirectionReport, EmulatorError, ExtraRtts, Report, Way, ecn, extra_rtt, priority};
 use crate::clock;
 use crate::link::{Arrival, Nanos, Paths};
 
@@ -228,7 +228,8 @@ impl Carrier {
                 let bytes = packet.ip().len() as u32;
                 let capable = ecn::is_capable(packet.ip());
                 let own_delay = self.extra_rtts.delay(path.way, packet.ip());
-                let arrival = Arrival { packet, bytes, capable, own_delay };
+                let flow = extra_rtt::port(path.way, packet.ip()).map_or(0, u64::from);
+                let arrival = Arrival { packet, bytes, capable, flow, own_delay };
                 if let Err((dropped, cause)) = path.model.arrive_of(now, arrival) {
                     recorder.refused(path.way, now, cause);
                     self.pool.put(dropped);

@@ -37,7 +37,7 @@ pub(crate) fn one_way(extra_rtt_us: u64) -> Nanos {
 }
 
 /// Of the sender of data. The ports of TCP come first in its header, that of who sends the packet before the other.
-fn port(way: Way, ip: &[u8]) -> Option<u16> {
+pub(super) fn port(way: Way, ip: &[u8]) -> Option<u16> {
     let header =
         ip.first().filter(|first| **first >> 4 == VERSION_4).map(|first| usize::from(first & 0xf) * 4)?;
     let at = match way {

@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Models of what a description names.
 
+use super::Limit;
 use super::access::Access;
 use super::aggregate::Aggregate;
 use super::aqm::Aqm;
 use super::bandwidth_on_demand::BandwidthOnDemand;
 use super::codel::CoDel;
+use super::flow_queue::FlowQueues;
 use super::micros;
 use super::on_demand::OnDemand;
 use super::policer::Policer;
+use super::queue::Queue;
 use super::random::Random;
 use super::random_drop::RandomDrop;
 use super::spec::{AqmSpec, ScheduleSpec};
 
-/// A queue's management.
-pub(super) fn aqm(spec: &AqmSpec, random: Random) -> Box<dyn Aqm> {
-    match *spec {
+/// A queue, as it is managed.
+pub(super) fn queue<P>(limit: Limit, spec: Option<&AqmSpec>, random: Random) -> Queue<P> {
+    let Some(spec) = spec else { return Queue::new(limit, None) };
+    let aqm: Box<dyn Aqm> = match *spec {
         AqmSpec::RandomDrop { above_fraction, drop_probability } => {
             Box::new(RandomDrop { above_fraction, drop_probability, random })
         }
         AqmSpec::CoDel { target_us, interval_us, ecn } => {
             Box::new(CoDel::new(micros(target_us), micros(interval_us), ecn))
         }
+        AqmSpec::FqCodel { target_us, interval_us, ecn } => {
+            return Queue::of_flows(limit, FlowQueues::new(micros(target_us), micros(interval_us), ecn));
+        }
         AqmSpec::Policer { rate_bps, burst_bytes } => Box::new(Policer::new(rate_bps, burst_bytes)),
-    }
+    };
+    Queue::new(limit, Some(aqm))
 }
 
 /// A schedule.

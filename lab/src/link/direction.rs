@@ -17,6 +17,9 @@ use super::{
     RateSpec, build, handover, jitter, loss, micros, outage, rate,
 };
 
+/// The flow that cross traffic is.
+const CROSS_FLOW: u64 = u64::MAX;
+
 /// A packet that reaches the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<P> {
@@ -26,6 +29,8 @@ pub struct Arrival<P> {
     pub bytes: u32,
     /// Its sender takes part in explicit congestion notification.
     pub capable: bool,
+    /// Which flow it is of, any number but the largest: flows may have queues of their own.
+    pub flow: u64,
     /// What its flow has of delay behind the link, besides the link's own. It is the same for all packets of a flow, which
     /// therefore keep their order; flows may overtake each other.
     pub own_delay: Nanos,
@@ -131,7 +136,7 @@ impl<P> Direction<P> {
         Ok(Self {
             key: key.into(),
             start: None,
-            queue: Queue::new(limit, spec.aqm.as_ref().map(|spec| build::aqm(spec, random(purpose::AQM)))),
+            queue: build::queue(limit, spec.aqm.as_ref(), random(purpose::AQM)),
             transmitter: Transmitter::new(rates, schedule),
             cross: spec.cross.as_ref().map(|spec| Cross::new(spec, random(purpose::CROSS))),
             loss: spec.loss.as_ref().map(|spec| loss::build(spec, random(purpose::LOSS))),
@@ -175,7 +180,7 @@ impl<P> Direction<P> {
     /// # Errors
     /// The packet and the cause, when it is dropped at once.
     pub fn arrive(&mut self, now: Nanos, packet: P, bytes: u32) -> Result<(), (P, DropCause)> {
-        self.arrive_of(now, Arrival { packet, bytes, capable: false, own_delay: 0 })
+        self.arrive_of(now, Arrival { packet, bytes, capable: false, flow: 0, own_delay: 0 })
     }
 
     /// The same, with all that there is to say of it.
@@ -183,7 +188,7 @@ impl<P> Direction<P> {
     /// # Errors
     /// As [`Direction::arrive`].
     pub fn arrive_of(&mut self, now: Nanos, arrival: Arrival<P>) -> Result<(), (P, DropCause)> {
-        let Arrival { packet, bytes, capable, own_delay } = arrival;
+        let Arrival { packet, bytes, capable, flow, own_delay } = arrival;
         self.start(now);
         let now = self.local(now);
         if self.next_sample.is_none() && self.sample_period > 0 {
@@ -192,6 +197,7 @@ impl<P> Direction<P> {
         self.advance_to(now);
         self.counters.arrived.add(bytes);
         self.transmitter.arrived(now, bytes);
+        self.make_room(bytes);
         if let Some(cause) = self.queue.refuses(now, bytes) {
             self.counters.dropped(cause).add(bytes);
             return Err((packet, cause));
@@ -200,6 +206,7 @@ impl<P> Direction<P> {
         self.enqueue(Waiting {
             packet: Some(packet),
             bytes,
+            flow,
             arrived: now,
             capable,
             own_delay,
@@ -349,12 +356,14 @@ impl<P> Direction<P> {
         let Some(bytes) = self.cross.as_mut().map(Cross::take) else { return };
         self.counters.cross_arrived.add(bytes);
         self.transmitter.arrived(now, bytes);
+        self.make_room(bytes);
         if self.queue.refuses(now, bytes).is_some() {
             self.counters.cross_dropped.add(bytes);
         } else {
             self.enqueue(Waiting {
                 packet: None,
                 bytes,
+                flow: CROSS_FLOW,
                 arrived: now,
                 capable: false,
                 own_delay: 0,
@@ -374,18 +383,30 @@ impl<P> Direction<P> {
         }
     }
 
+    /// Where others have to go for a packet of so many bytes, they do.
+    fn make_room(&mut self, bytes: u32) {
+        while let Some(waiting) = self.queue.evict(bytes) {
+            self.dropped(&waiting, DropCause::QueueFull);
+        }
+    }
+
+    /// A packet that had been taken is dropped.
+    fn dropped(&mut self, waiting: &Waiting<P>, cause: DropCause) {
+        let counter = match waiting.packet {
+            Some(_) => self.counters.dropped(cause),
+            None => &mut self.counters.cross_dropped,
+        };
+        counter.add(waiting.bytes);
+    }
+
     /// Begins with the next packet, if there is one that active queue management lets pass.
     fn transmit(&mut self, now: Nanos) {
-        while self.queue.drops_head(now) {
+        while self.queue.next_turn() && self.queue.drops_head(now) {
             if self.queue.marks_head() {
                 break;
             }
-            let Some(waiting) = self.queue.pop() else { return };
-            let counter = match waiting.packet {
-                Some(_) => self.counters.dropped(DropCause::Aqm),
-                None => &mut self.counters.cross_dropped,
-            };
-            counter.add(waiting.bytes);
+            let Some(waiting) = self.queue.drop_head() else { return };
+            self.dropped(&waiting, DropCause::Aqm);
         }
         let waiting = self.queue.depth().packets as usize;
         if let Some(&Waiting { bytes, arrived, .. }) = self.queue.head() {

@@ -14,7 +14,7 @@
 //!
 //! | part | trait | models |
 //! | --- | --- | --- |
-//! | queue | [`Aqm`] | random drop, CoDel, policer |
+//! | queue | [`Aqm`] | random drop, CoDel, policer; FQ-CoDel |
 //! | medium | [`Rate`] | constant, steps, trace, redraw, random walk; outages, handovers |
 //! | schedule | [`Access`] | capacity on demand, bandwidth on demand, aggregates |
 //! | loss | [`Loss`] | random, Gilbert-Elliott |
@@ -36,6 +36,7 @@ pub(crate) mod build;
 mod codel;
 mod cross;
 mod direction;
+mod flow_queue;
 mod handover;
 mod jitter;
 mod log;

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use super::aqm::{Aqm, Depth, Turn};
+use super::flow_queue::FlowQueues;
 use super::{DropCause, Limit, Nanos};
 
 /// A packet in the queue.
@@ -11,6 +12,8 @@ pub(super) struct Waiting<P> {
     /// `None` for cross traffic.
     pub packet: Option<P>,
     pub bytes: u32,
+    /// Which flow it is of; cross traffic is one of its own.
+    pub flow: u64,
     pub arrived: Nanos,
     /// Its sender takes part in explicit congestion notification.
     pub capable: bool,
@@ -20,64 +23,146 @@ pub(super) struct Waiting<P> {
     pub marked: bool,
 }
 
-/// Packets in order; the first is the one being transmitted.
+/// Packets that wait for the transmitter, the one in it included.
 pub(super) struct Queue<P> {
     limit: Limit,
-    aqm: Option<Box<dyn Aqm>>,
-    packets: VecDeque<Waiting<P>>,
-    bytes: u64,
+    order: Order<P>,
+}
+
+/// In which they are sent.
+enum Order<P> {
+    /// As they came.
+    Arrival { aqm: Option<Box<dyn Aqm>>, packets: VecDeque<Waiting<P>>, bytes: u64 },
+    /// Flows take turns.
+    Flows(FlowQueues<P>),
 }
 
 impl<P> Queue<P> {
     pub fn new(limit: Limit, aqm: Option<Box<dyn Aqm>>) -> Self {
-        Self { limit, aqm, packets: VecDeque::new(), bytes: 0 }
+        Self { limit, order: Order::Arrival { aqm, packets: VecDeque::new(), bytes: 0 } }
+    }
+
+    pub fn of_flows(limit: Limit, flows: FlowQueues<P>) -> Self {
+        Self { limit, order: Order::Flows(flows) }
     }
 
     pub fn depth(&self) -> Depth {
-        Depth { packets: self.packets.len() as u64, bytes: self.bytes }
+        match &self.order {
+            Order::Arrival { packets, bytes, .. } => Depth { packets: packets.len() as u64, bytes: *bytes },
+            Order::Flows(flows) => flows.depth(),
+        }
+    }
+
+    /// A packet that has to go so that one of so many bytes fits; `None`: it fits, or none goes for it.
+    pub fn evict(&mut self, bytes: u32) -> Option<Waiting<P>> {
+        if self.fits(bytes) {
+            return None;
+        }
+        match &mut self.order {
+            Order::Arrival { .. } => None,
+            Order::Flows(flows) => flows.evict(),
+        }
     }
 
     /// Why an arriving packet is dropped; `None` if it is taken.
     pub fn refuses(&mut self, now: Nanos, bytes: u32) -> Option<DropCause> {
-        let depth = self.depth();
-        let fits = match self.limit {
-            Limit::Bytes(limit) => depth.bytes + u64::from(bytes) <= limit,
-            Limit::Packets(limit) => depth.packets < limit,
-        };
-        if !fits {
+        if !self.fits(bytes) {
             return Some(DropCause::QueueFull);
         }
-        self.aqm.as_mut()?.drops_arriving(now, bytes, depth, self.limit).then_some(DropCause::Aqm)
+        let (limit, depth) = (self.limit, self.depth());
+        match &mut self.order {
+            Order::Arrival { aqm, .. } => {
+                aqm.as_mut()?.drops_arriving(now, bytes, depth, limit).then_some(DropCause::Aqm)
+            }
+            Order::Flows(_) => None,
+        }
+    }
+
+    fn fits(&self, bytes: u32) -> bool {
+        let depth = self.depth();
+        match self.limit {
+            Limit::Bytes(limit) => depth.bytes + u64::from(bytes) <= limit,
+            Limit::Packets(limit) => depth.packets < limit,
+        }
     }
 
     pub fn push(&mut self, waiting: Waiting<P>) {
-        self.bytes += u64::from(waiting.bytes);
-        self.packets.push_back(waiting);
+        match &mut self.order {
+            Order::Arrival { packets, bytes, .. } => {
+                *bytes += u64::from(waiting.bytes);
+                packets.push_back(waiting);
+            }
+            Order::Flows(flows) => flows.push(waiting),
+        }
+    }
+
+    /// Decides whose turn it is, for the calls that follow; false: no packet waits.
+    pub fn next_turn(&mut self) -> bool {
+        match &mut self.order {
+            Order::Arrival { packets, .. } => !packets.is_empty(),
+            Order::Flows(flows) => flows.next_turn(),
+        }
     }
 
     /// The packet whose turn it is.
     pub fn head(&self) -> Option<&Waiting<P>> {
-        self.packets.front()
+        match &self.order {
+            Order::Arrival { packets, .. } => packets.front(),
+            Order::Flows(flows) => flows.head(),
+        }
     }
 
     /// Whether active queue management wants that packet dropped, now that it is its turn.
     pub fn drops_head(&mut self, now: Nanos) -> bool {
-        let (Some(aqm), Some(head)) = (&mut self.aqm, self.packets.front()) else { return false };
-        let behind_bytes = self.bytes - u64::from(head.bytes);
-        aqm.drops_head(now, Turn { bytes: head.bytes, sojourn: now - head.arrived, behind_bytes })
+        match &mut self.order {
+            Order::Arrival { aqm, packets, bytes } => {
+                let (Some(aqm), Some(head)) = (aqm, packets.front()) else { return false };
+                aqm.drops_head(now, turn(head, now, *bytes))
+            }
+            Order::Flows(flows) => flows.drops_head(now),
+        }
     }
 
     /// Marks that packet instead, if it may be.
     pub fn marks_head(&mut self) -> bool {
-        let marks = self.aqm.as_ref().is_some_and(|aqm| aqm.marks());
-        let Some(head) = self.packets.front_mut().filter(|head| marks && head.capable) else { return false };
-        head.marked = true;
-        true
+        match &mut self.order {
+            Order::Arrival { aqm, packets, .. } => {
+                marked(aqm.as_ref().is_some_and(|aqm| aqm.marks()), packets.front_mut())
+            }
+            Order::Flows(flows) => flows.marks_head(),
+        }
     }
 
-    pub fn pop(&mut self) -> Option<Waiting<P>> {
-        let waiting = self.packets.pop_front()?;
-        self.bytes -= u64::from(waiting.bytes);
-        Some(waiting)
+    /// Drops that packet.
+    pub fn drop_head(&mut self) -> Option<Waiting<P>> {
+        match &mut self.order {
+            Order::Arrival { .. } => self.pop(),
+            Order::Flows(flows) => flows.pop(false),
+        }
     }
+
+    /// That packet has been sent.
+    pub fn pop(&mut self) -> Option<Waiting<P>> {
+        match &mut self.order {
+            Order::Arrival { packets, bytes, .. } => {
+                let waiting = packets.pop_front()?;
+                *bytes -= u64::from(waiting.bytes);
+                Some(waiting)
+            }
+            Order::Flows(flows) => flows.pop(true),
+        }
+    }
+}
+
+/// What active queue management is told of the first packet of a queue of so many bytes.
+pub(super) fn turn<P>(head: &Waiting<P>, now: Nanos, queued_bytes: u64) -> Turn {
+    let Waiting { bytes, arrived, .. } = *head;
+    Turn { bytes, sojourn: now - arrived, behind_bytes: queued_bytes - u64::from(bytes) }
+}
+
+/// Marks the first packet of a queue, if its management `marks` and its sender takes part.
+pub(super) fn marked<P>(marks: bool, head: Option<&mut Waiting<P>>) -> bool {
+    let Some(head) = head.filter(|head| marks && head.capable) else { return false };
+    head.marked = true;
+    true
 }

@@ -7,6 +7,7 @@ mod closed_forms;
 mod cross;
 mod delay;
 mod drops;
+mod flow_queue;
 mod own_delay;
 mod paths;
 mod property;

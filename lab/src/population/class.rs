@@ -90,6 +90,8 @@ pub struct AqmWeights {
     pub random_drop: f64,
     /// A token bucket in front of a line of ten times the rate.
     pub policer: f64,
+    /// A queue for each flow, with CoDel as above (RFC 8290).
+    pub fq_codel: f64,
 }
 
 /// How many of the applications send in which way: in bulk alone if nothing is said.
@@ -110,12 +112,13 @@ impl AqmWeights {
     }
 
     /// By the order of the fields.
-    pub(super) fn all(self) -> [(&'static str, f64); 4] {
+    pub(super) fn all(self) -> [(&'static str, f64); 5] {
         [
             ("tail-drop", self.tail_drop),
             ("codel", self.codel),
             ("random-drop", self.random_drop),
             ("policer", self.policer),
+            ("fq-codel", self.fq_codel),
         ]
     }
 }

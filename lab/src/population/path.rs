@@ -221,6 +221,7 @@ fn link(drawer: &Drawer, class: &Class) -> LinkSpec {
     let mut forward = DirectionSpec::new(rate_bps, rtt_us / 2, Limit::Bytes(queue_bytes));
     forward.aqm = match drawer.choice(property::AQM, class.aqm.all()) {
         Some("codel") => Some(AqmSpec::CoDel { target_us: 5_000, interval_us: 100_000, ecn: false }),
+        Some("fq-codel") => Some(AqmSpec::FqCodel { target_us: 5_000, interval_us: 100_000, ecn: false }),
         Some("random-drop") => Some(AqmSpec::RandomDrop { above_fraction: 0.5, drop_probability: 0.25 }),
         Some("policer") => {
             forward.rate_bps = rate_bps * LINE_OVER_POLICER;

@@ -197,7 +197,13 @@ impl Network {
         let connection = &self.connections[usize::from(flow)];
         let own_delay = self.own_delays.get(usize::from(flow)).copied().unwrap_or(0);
         let mut put = |way: Way, content, bytes, number, first| {
-            let arrival = Arrival { packet: Packet { flow, content }, bytes, capable: false, own_delay };
+            let arrival = Arrival {
+                packet: Packet { flow, content },
+                bytes,
+                capable: false,
+                flow: flow.into(),
+                own_delay,
+            };
             self.unread[way as usize].push_back(Sent { arrival, number, first });
         };
         for packet in self.openings.drain(..) {

@@ -29,6 +29,17 @@ pub enum AqmSpec {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         ecn: bool,
     },
+    /// A queue for each flow, which take turns, each with Controlled Delay (RFC 8290): of the link's flows and of cross traffic,
+    /// which is one. Where the queue is full, the longest of them loses its first packet.
+    FqCodel {
+        /// As of [`AqmSpec::CoDel`].
+        target_us: u64,
+        /// As of [`AqmSpec::CoDel`].
+        interval_us: u64,
+        /// As of [`AqmSpec::CoDel`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ecn: bool,
+    },
     /// A token bucket: what comes faster than the rate, and is not covered by what was saved up, is dropped at once. Flach
     /// et al. 2016 describe such policers, and how TCP meets them.
     Policer {
@@ -47,7 +58,8 @@ impl AqmSpec {
                 within(of("above_fraction"), *above_fraction, 0.0..=1.0)?;
                 within(of("drop_probability"), *drop_probability, 0.0..=1.0)
             }
-            Self::CoDel { target_us, interval_us, ecn: _ } => {
+            Self::CoDel { target_us, interval_us, ecn: _ }
+            | Self::FqCodel { target_us, interval_us, ecn: _ } => {
                 within(of("target_us"), *target_us, 100..=10_000_000)?;
                 within(of("interval_us"), *interval_us, 1_000..=100_000_000)
             }

@@ -107,7 +107,7 @@ fn codel_marks_what_it_may_and_drops_the_rest() {
             let now = number * 990_099;
             let _ = link.arrive_of(
                 now,
-                Arrival { packet: number, bytes: 1_500, capable: number % 2 == 0, own_delay: 0 },
+                Arrival { packet: number, bytes: 1_500, capable: number % 2 == 0, flow: 0, own_delay: 0 },
             );
             delivered.extend(drain(&mut link, now));
         }

@@ -13,7 +13,8 @@ fn dues(spec: &DirectionSpec, own_delay: Nanos) -> Vec<(u64, Nanos)> {
     for number in 0..5_000 {
         let now = number * 70_000;
         let own_delay = if number % 2 == 1 { own_delay } else { 0 };
-        let _ = link.arrive_of(now, Arrival { packet: number, bytes: 1_500, capable: false, own_delay });
+        let _ =
+            link.arrive_of(now, Arrival { packet: number, bytes: 1_500, capable: false, flow: 0, own_delay });
         out.extend(drain(&mut link, now));
     }
     out.extend(drain(&mut link, 100 * SECOND));
@@ -45,7 +46,7 @@ fn a_driver_that_calls_at_the_time_given_is_never_late() {
     let mut link = direction(&spec(), 1);
     for packet in 0..1_000 {
         let own_delay = (packet % 7) * MS;
-        link.arrive_of(0, Arrival { packet, bytes: 1_500, capable: false, own_delay }).unwrap();
+        link.arrive_of(0, Arrival { packet, bytes: 1_500, capable: false, flow: 0, own_delay }).unwrap();
     }
     let mut delivered = 0;
     while let Some(due) = link.next_due() {
@@ -60,7 +61,7 @@ fn a_driver_that_calls_at_the_time_given_is_never_late() {
 #[test]
 fn a_shorter_delay_of_the_link_does_not_let_packets_of_a_flow_overtake() {
     let mut link = direction(&spec(), 1);
-    let arrival = |packet| Arrival { packet, bytes: 1_500, capable: false, own_delay: OWN };
+    let arrival = |packet| Arrival { packet, bytes: 1_500, capable: false, flow: 0, own_delay: OWN };
     (0..10).for_each(|number| link.arrive_of(0, arrival(number)).unwrap());
     link.change(MS, Change { delay_us: Some(0), ..Change::default() }).unwrap();
     link.arrive_of(MS, arrival(10)).unwrap();

@@ -10,7 +10,7 @@ fn link(rate_bps: u64, delay_us: u64) -> LinkSpec {
 }
 
 fn arrive(paths: &mut Paths<u64>, now: Nanos, packet: u64) -> bool {
-    paths.arrive_of(now, Arrival { packet, bytes: 1_250, capable: false, own_delay: 0 }).is_ok()
+    paths.arrive_of(now, Arrival { packet, bytes: 1_250, capable: false, flow: 0, own_delay: 0 }).is_ok()
 }
 
 /// Numbers, and when they are due, in milliseconds.
@@ -80,7 +80,7 @@ fn one_path_and_no_delay_of_a_flow_are_what_a_link_alone_is() {
     for packet in 0..20_000 {
         now += random.up_to(60_000);
         let bytes = 40 + random.up_to(1_460) as u32;
-        let arrival = Arrival { packet, bytes, capable: false, own_delay: 0 };
+        let arrival = Arrival { packet, bytes, capable: false, flow: 0, own_delay: 0 };
         assert_eq!(paths.arrive_of(now, arrival), alone.arrive(now, packet, bytes));
         assert_eq!(paths.next_due(), alone.next_due());
         assert_eq!(paths.deliver(now), alone.deliver(now));

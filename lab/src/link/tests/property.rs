@@ -32,6 +32,7 @@ fn any(random: &mut Random) -> DirectionSpec {
         [
             AqmSpec::RandomDrop { above_fraction: 0.3, drop_probability: 0.25 },
             AqmSpec::CoDel { target_us: 2_000, interval_us: 20_000, ecn: false },
+            AqmSpec::FqCodel { target_us: 2_000, interval_us: 20_000, ecn: false },
             AqmSpec::Policer { rate_bps: 2_000_000, burst_bytes: 6_000 },
         ],
     );

@@ -27,7 +27,7 @@ table! {
         base_rtt_us: u64,
         /// limit of the queue
         queue_bytes: u64,
-        /// `tail-drop`, `codel`, `random-drop` or `policer`
+        /// `tail-drop`, `codel`, `fq-codel`, `random-drop` or `policer`
         aqm: Text,
         /// largest variation of the round-trip time
         jitter_us: u64,
@@ -129,6 +129,7 @@ fn aqm(forward: &DirectionSpec) -> &'static str {
     match forward.aqm {
         None => "tail-drop",
         Some(AqmSpec::CoDel { .. }) => "codel",
+        Some(AqmSpec::FqCodel { .. }) => "fq-codel",
         Some(AqmSpec::RandomDrop { .. }) => "random-drop",
         Some(AqmSpec::Policer { .. }) => "policer",
     }
