@@ -11,28 +11,61 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_tests::cli;
 
-#[test]
-fn a_server_of_recordings_alone_has_no_capability_and_knows_no_flow() {
+/// A server of recordings at a port of its own, and that place.
+fn at_a_port() -> (Child, String) {
     let mut command = cli::command(["serve", "--offline", "--listen", "127.0.0.1:0"]);
     let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut url = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut url).unwrap();
-    let place = url.trim().trim_start_matches("http://").trim_end_matches('/');
-    let get = |path: &str| {
-        let mut stream = TcpStream::connect(place).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
-    let flows = get("/api/flows");
+    (server, url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned())
+}
+
+/// What a server answers to a request, of which the lines after the host and the body are given.
+fn ask(place: &str, request: &str, rest: &[u8]) -> String {
+    let mut stream = TcpStream::connect(place).unwrap();
+    write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n").unwrap();
+    stream.write_all(rest).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn end(mut server: Child) {
+    kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_recording_that_is_sent_is_opened_and_its_flow_is_shown() {
+    let (server, place) = at_a_port();
+    let recorded = "at_us,acknowledged_bytes,sent_bytes,rtt_us,cwnd_segments,in_flight_segments,mss_bytes,app_limited\n\
+        1000,2896,14480,50000,10,8,1448,0\n2000,5792,17376,50000,12,10,1448,0\n";
+    let body = format!(
+        "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"acks.csv\"\r\n\r\n{recorded}\r\n--b--\r\n"
+    );
+    let rest = format!(
+        "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let opened = ask(&place, "POST /api/recordings", rest.as_bytes());
+    assert!(opened.starts_with("HTTP/1.1 200") && opened.contains("\"flows\":1"), "{opened}");
+    let name = opened.split("\"recording\":\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(name.len(), 32, "{opened}");
+    let flows = ask(&place, &format!("GET /api/flows?recording={name}"), b"\r\n");
+    assert!(flows.starts_with("HTTP/1.1 200") && flows.contains("\"total\":1"), "{flows}");
+    end(server);
+}
+
+#[test]
+fn a_server_of_recordings_alone_has_no_capability_and_knows_no_flow() {
+    let (server, place) = at_a_port();
+    let flows = ask(&place, "GET /api/flows", b"\r\n");
     assert!(flows.starts_with("HTTP/1.1 200") && flows.contains("\"total\":0"), "{flows}");
     let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
         assert!(status.contains(&format!("{set}:\t0000000000000000")), "{status}");
     }
-    kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM).unwrap();
-    assert_eq!(server.wait().unwrap().code(), Some(0));
+    end(server);
     let refused = cli::onramp("serve --offline --shadow search");
     assert_eq!(refused.code, Some(2), "{refused:?}");
 }

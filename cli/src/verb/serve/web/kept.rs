@@ -1,8 +1,6 @@
 //! What was opened in the page, by names that cannot be guessed: a few, of which the oldest goes.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
@@ -42,9 +40,10 @@ impl<T: Clone> Kept<T> {
     }
 
     /// Keeps one, under the name that is returned.
-    pub fn keep(&self, recording: T) -> std::io::Result<String> {
+    pub fn keep(&self, recording: T) -> Result<String, getrandom::Error> {
         let mut secret = [0; 16];
-        File::open("/dev/urandom")?.read_exact(&mut secret)?;
+        // The kernel's own, as the web part opens no file.
+        getrandom::fill(&mut secret)?;
         let name: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back((name.clone(), recording));

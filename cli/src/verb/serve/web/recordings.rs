@@ -88,9 +88,9 @@ pub(super) async fn open(State(hub): State<Hub>, request: Request) -> Result<Res
 /// The files of a form.
 async fn files(request: Request) -> Result<Vec<(PathBuf, Vec<u8>)>, Problem> {
     let form = Multipart::from_request(request, &()).await;
-    let mut form = form.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
+    let mut form = form.map_err(|rejection| refused(rejection.status(), &rejection.body_text()))?;
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-    let wrong = |error: MultipartError| Problem::new(error.status(), error.body_text());
+    let wrong = |error: MultipartError| refused(error.status(), &error.body_text());
     while let Some(field) = form.next_field().await.map_err(wrong)? {
         let name = field.file_name().unwrap_or("without a name").to_owned();
         files.push((name.into(), field.bytes().await.map_err(wrong)?.into()));
@@ -101,6 +101,14 @@ async fn files(request: Request) -> Result<Vec<(PathBuf, Vec<u8>)>, Problem> {
     }
     Ok(files)
 }
+
+/// What is no form, with what to send instead; without the period of others' sentences.
+fn refused(status: StatusCode, reason: &str) -> Problem {
+    let reason = reason.trim_end_matches('.');
+    Problem::new(status, format!("this is no form with files ({reason}): {AS_A_FORM}"))
+}
+/// How a recording is sent.
+const AS_A_FORM: &str = "send them as multipart/form-data, as `curl -F file=@acks.csv` does";
 
 /// Reading ends when this goes.
 struct CancelOnDrop(Arc<AtomicBool>);

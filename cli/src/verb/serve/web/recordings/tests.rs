@@ -268,6 +268,21 @@ fn what_is_no_recording_is_named() {
     let server = Server::start(false);
     assert!(post(&server, &[]).refused(400).contains("no file was sent"));
     assert!(server.raw(b"POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}").refused(400).contains("multipart"));
+    for (kind, body) in [
+        ("text/csv", &b"at_us\n"[..]),
+        ("multipart/form-data", b"--b"),
+        ("multipart/form-data; boundary=", b"--b"),
+        ("multipart/form-data; boundary=b", b"neither"),
+        ("multipart/form-data; boundary=b", b"--b\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\ncut"),
+        ("application/x-www-form-urlencoded", b"a=1"),
+    ] {
+        let head = format!(
+            "POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let said = server.raw(&[head.as_bytes(), body].concat()).refused(400);
+        assert!(said.contains("curl -F file=@"), "{kind}: {said}");
+    }
     let text = [("notes.txt".to_owned(), b"precious".to_vec())];
     assert!(post(&server, &text).refused(400).contains("notes.txt"));
     for (name, bytes, kind) in [
