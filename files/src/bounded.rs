@@ -103,12 +103,25 @@ pub fn text(mut bytes: Vec<u8>) -> Result<String, String> {
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = String::from_utf8_lossy(valid).split('\n').count();
-        let column =
-            String::from_utf8_lossy(valid).rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        format!("line {line}, column {column} is not UTF-8: save it as UTF-8")
+        format!("{} is not UTF-8: save it as UTF-8", end(&String::from_utf8_lossy(valid)))
     })?;
-    Ok(if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text })
+    if let Some((before, _)) = text.split_once('\0') {
+        return Err(format!("{} is a NUL byte, which text does not have", end(before)));
+    }
+    Ok(line_feeds(&text).unwrap_or(text))
+}
+
+/// The place behind a text.
+fn end(text: &str) -> String {
+    let text = line_feeds(text).unwrap_or_else(|| text.to_owned());
+    let (line, column) =
+        (text.split('\n').count(), text.rsplit('\n').next().unwrap_or_default().chars().count() + 1);
+    format!("line {line}, column {column}")
+}
+
+/// A text whose lines end otherwise, with line feeds.
+fn line_feeds(text: &str) -> Option<String> {
+    text.contains('\r').then(|| text.replace("\r\n", "\n").replace('\r', "\n"))
 }
 
 /// What some programs of Windows write before UTF-8.
@@ -160,6 +173,8 @@ mod tests {
         for (bytes, said) in [
             (&b"one\ntwo\n\xff"[..], "line 3, column 1 is not UTF-8"),
             (b"one\n\xc3\xbc\xfcber", "line 2, column 2 is not UTF-8"),
+            (b"one\rtwo\r\n\xff", "line 3, column 1 is not UTF-8"),
+            (b"one\ntwo = \0", "line 2, column 7 is a NUL byte"),
             (b"\xff\xfea\0", "UTF-16"),
             (b"\x1f\x8b\x08", "gzip"),
         ] {

@@ -15,4 +15,4 @@ pub mod parameters;
 mod toml_words;
 
 pub use contents::{Params, Profile, ProfileError, TELEMETRY_LEVELS, VERSION, Value};
-pub use toml_words::{toml_error, toml_reason};
+pub use toml_words::{not_toml, toml_error, toml_reason};

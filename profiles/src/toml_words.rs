@@ -6,8 +6,8 @@ use toml::de::Error;
 
 /// Where in its text an error is, and what is wrong: `line 3, column 8: rate_bps = 1.5: …`.
 pub fn toml_error(text: &str, error: &Error) -> String {
-    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-        return "it is empty: write version = 1 and what belongs to it".to_owned();
+    if let Some(what) = not_toml(text) {
+        return format!("it is {what}");
     }
     let Some(span) = error.span() else { return toml_reason(error) };
     let before = text.get(..span.start).unwrap_or_default();
@@ -21,6 +21,16 @@ pub fn toml_error(text: &str, error: &Error) -> String {
         String::new()
     };
     format!("line {line}, column {column}: {quoted}{}", toml_reason(error))
+}
+
+/// What a text is that has nothing of TOML, and what to do; continues "it is".
+pub fn not_toml(text: &str) -> Option<&'static str> {
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Some("empty: write version = 1 and what belongs to it");
+    }
+    text.trim_start()
+        .starts_with('{')
+        .then_some("JSON, not TOML: write lines of KEY = VALUE, version = 1 first")
 }
 
 /// The longest line that is quoted, bytes.
@@ -135,6 +145,7 @@ mod tests {
         for (text, place, said) in [
             ("", "it is empty", ""),
             ("# nothing yet\n\n", "it is empty", ""),
+            ("{\n  \"version\": 1\n}\n", "it is JSON", "KEY = VALUE"),
             ("share = 1\n", "", "`version` is missing"),
             ("version = 1\ncuont = 1\n", "line 2, column 1", "unknown key `cuont` (did you mean \"count\"?)"),
             (

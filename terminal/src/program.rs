@@ -36,7 +36,7 @@ pub trait CommandLine: Parser {
 pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let line = match C::try_parse_from(arguments) {
         Ok(line) => line,
-        Err(error) => return report(error, C::GONE),
+        Err(error) => return report(error, C::GONE, &C::command()),
     };
     log_to_stderr(line.global());
     let output = Output::new(line.global());
@@ -50,9 +50,10 @@ pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> Exi
 }
 
 /// Help and version as they are; what is wrong with the command line, which it quotes, as errors are.
-fn report(mut error: clap::Error, gone: &[(&str, &str)]) -> ExitCode {
+fn report(mut error: clap::Error, gone: &[(&str, &str)], command: &clap::Command) -> ExitCode {
     if error.use_stderr() {
         name_successor(&mut error, gone);
+        offer_no_hidden(&mut error, command);
         output::say(error.to_string().trim_end());
         return failure::USAGE.into();
     }
@@ -70,6 +71,16 @@ fn name_successor(error: &mut clap::Error, gone: &[(&str, &str)]) {
     error.remove(ContextKind::SuggestedArg);
     let tip = format!("{word} was replaced: {successor}");
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+}
+
+/// Verbs that help does not list are no suggestion.
+fn offer_no_hidden(error: &mut clap::Error, command: &clap::Command) {
+    let Some(ContextValue::Strings(alike)) = error.remove(ContextKind::SuggestedSubcommand) else { return };
+    let hidden = |name: &String| command.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    let shown: Vec<_> = alike.into_iter().filter(|name| !hidden(name)).collect();
+    if !shown.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
+    }
 }
 
 /// Warnings; with -v also what the program does; with -vv libbpf's messages too.

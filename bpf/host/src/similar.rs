@@ -2,6 +2,8 @@
 
 /// From here on names are alike; as for the options of the command line.
 const ALIKE: f64 = 0.7;
+/// How like a name is that is one letter, or the order of two, off.
+const ONE_SLIP: f64 = 0.8;
 /// What congestion controls have before the names of their algorithms.
 const CONTROL: &str = "onramp_";
 
@@ -9,7 +11,15 @@ const CONTROL: &str = "onramp_";
 pub fn similar<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |name: &str| name.to_ascii_lowercase().trim_start_matches(CONTROL).to_owned();
     let given = plain(given);
-    let likeness = |name: &str| strsim::jaro(&given, &plain(name));
+    // Of short names one letter less, or two that changed places, are not alike otherwise.
+    let slip = |name: &str| {
+        let short = given.chars().count().min(name.chars().count());
+        (short > 2 && strsim::osa_distance(&given, name) == 1).then_some(ONE_SLIP)
+    };
+    let likeness = |name: &str| {
+        let name = plain(name);
+        strsim::jaro(&given, &name).max(slip(&name).unwrap_or_default())
+    };
     let alike =
         known.into_iter().map(|name| (likeness(name), name)).filter(|(likeness, _)| *likeness > ALIKE);
     alike.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, name)| name)
@@ -30,6 +40,7 @@ mod tests {
         for (given, meant) in [
             ("gep", Some("geo")),
             ("GEO", Some("geo")),
+            ("goe", Some("geo")),
             ("treshold_pct", Some("threshold_pct")),
             ("onramp_serach", Some("search")),
             ("mars", None),

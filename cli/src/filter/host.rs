@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use nix::errno::Errno;
 use nix::net::if_::{if_indextoname, if_nametoindex};
 use onramp_files::bounded;
+use onramp_loader::algorithm::did_you_mean;
 use onramp_net::Prefix;
 
 /// Where ports have names.
@@ -14,12 +15,13 @@ const SERVICES: &str = "/etc/services";
 /// Names that are known where that file is missing.
 const WELL_KNOWN: [(&str, u16); 4] = [("ssh", 22), ("domain", 53), ("http", 80), ("https", 443)];
 
-/// `[FAMILY:]PREFIX[:PORT]`, `:PORT`; IPv6 with a port in brackets, `*` for any address or port.
+/// `[FAMILY:]PREFIX[:PORT]`, `:PORT`; IPv6 with a port in brackets, `*` for any address or port, and `all`, `any` and `default`
+/// for any address.
 pub(super) fn host(text: &str) -> Result<(Option<Prefix>, Option<u16>), String> {
     let (family, rest) = family(text)?;
     let (host, port) = split_port(rest)?;
     let prefix = match host {
-        "" | "*" => None,
+        "" | "*" | "all" | "any" | "default" => None,
         host => Some(prefix(host)?),
     };
     if let Some(family) =
@@ -27,8 +29,9 @@ pub(super) fn host(text: &str) -> Result<(Option<Prefix>, Option<u16>), String> 
     {
         return Err(format!("{text:?}: {host:?} is not an address of {family}"));
     }
+    let any_port = port == Some("*");
     let port = port.map(self::port).transpose()?.flatten();
-    if host.is_empty() && port.is_none() {
+    if host.is_empty() && port.is_none() && !any_port {
         return Err(format!("{text:?} names neither a host nor a port"));
     }
     Ok((prefix, port))
@@ -136,7 +139,8 @@ fn port(text: &str) -> Result<Option<u16>, String> {
     let named = || SERVICE_PORTS.get(text).copied();
     number.or_else(named).map(Some).ok_or_else(|| {
         format!(
-            "{text:?} is not a port: write a number from 0 to 65535 such as :443, or a name of {SERVICES}"
+            "{text:?} is not a port{}: write a number from 0 to 65535 such as :443, or a name of {SERVICES}",
+            did_you_mean(text, SERVICE_PORTS.keys().map(String::as_str))
         )
     })
 }

@@ -6,6 +6,8 @@
 //! predicate: ("src" | "dst") ["=" | "!="] HOST | ("sport" | "dport") [comparison] PORT
 //! ```
 
+use onramp_loader::algorithm::did_you_mean;
+
 use super::host;
 use super::{Comparison, Expression, Host, Operator, Port, Side};
 
@@ -192,6 +194,7 @@ fn unknown(word: &str) -> String {
         return "\")\" needs a condition before it".into();
     }
     format!(
-        "{word:?} is not understood in a filter: write src or dst with a prefix, sport or dport with = :PORT, joined by \"and\", \"or\", \"not\" and parentheses"
+        "{word:?} is not understood in a filter{}: write src or dst with a prefix, sport or dport with = :PORT, joined by \"and\", \"or\", \"not\" and parentheses",
+        did_you_mean(word, ["src", "dst", "sport", "dport", "and", "or", "not"])
     )
 }

@@ -13,7 +13,7 @@ use onramp_loader::select::{Profile, Rule, Target};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, Error};
 use onramp_profiles::Value;
-use onramp_profiles::{toml_error, toml_reason};
+use onramp_profiles::{not_toml, toml_reason};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -129,12 +129,8 @@ impl Source {
 
     fn parse(&self) -> anyhow::Result<File> {
         toml::from_str(&self.text).map_err(|error| {
-            if self.text.trim().is_empty() {
-                return Usage::error(format!(
-                    "{}: {}",
-                    bounded::name(&self.file),
-                    toml_error(&self.text, &error)
-                ));
+            if let Some(what) = not_toml(&self.text) {
+                return Usage::error(format!("{}: it is {what}", bounded::name(&self.file)));
             }
             self.place(error.span().map_or(0, |span| span.start)).error(&toml_reason(&error))
         })
@@ -481,6 +477,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_file_and_line() {
         for (text, said) in [
+            ("{\"version\": 1}\n", "it is JSON, not TOML"),
+            ("# nothing\n", "it is empty"),
             ("[attach.plain]\n", "line 1: `version` is missing"),
             ("version = 2\n", "line 1: version = 2 is not known: give 1"),
             (

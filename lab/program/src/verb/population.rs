@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use onramp_files::bounded;
 use onramp_lab::population::{Path, Population};
+use onramp_loader::algorithm::did_you_mean;
 
 use crate::failure::Usage;
 use crate::verb::transfer::limit;
@@ -20,8 +21,9 @@ pub(super) fn load(given: &str) -> anyhow::Result<(String, Population)> {
         DEFAULT_TEXT.to_owned()
     } else {
         bounded::read_text(given.as_ref()).map_err(|error| {
+            let hint = did_you_mean(given, [DEFAULT]);
             Usage::error(format!(
-                "cannot read population {given}: {error}; give the path of a .toml file, or {DEFAULT}"
+                "cannot read population {given}{hint}: {error}; give the path of a .toml file, or {DEFAULT}"
             ))
         })?
     };

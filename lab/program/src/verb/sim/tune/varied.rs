@@ -1,7 +1,7 @@
 //! What is varied, as it is written: `threshold_pct`, `threshold_pct=10..60`.
 
 use onramp_lab::sim::tune::Varied;
-use onramp_loader::algorithm::{Algorithm, Parameter};
+use onramp_loader::algorithm::{Algorithm, Parameter, did_you_mean};
 
 use crate::failure::Usage;
 
@@ -21,8 +21,9 @@ pub(super) fn parse(algorithm: Algorithm, given: &[String]) -> anyhow::Result<Ve
         let Some(whole) = all.iter().find(|whole| whole.parameter.name == name) else {
             let known: Vec<_> = all.iter().map(|whole| whole.parameter.name).collect();
             return Err(Usage::error(format!(
-                "--vary {text}: {} has no parameter {name:?}; it has {}",
+                "--vary {text}: {} has no parameter {name:?}{}; it has {}",
                 algorithm.name(),
+                did_you_mean(name, known.iter().copied()),
                 known.join(", ")
             )));
         };
