@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{DEFAULT, Names, inside, json, onramp};
+use onramp_tests::connection::Connection;
 use onramp_tests::sender::Sender;
 use onramp_tests::traffic::{Transfer, eventually, namespace};
 use onramp_tests::wire::{Fate, Wire};
@@ -76,6 +77,35 @@ fn flows_agree_with_ss() {
     assert_eq!(flow["outcomes"], Value::Null, "no subscriber");
     let said = inside(&sender.wire.near, "flows").ok();
     assert!(said.contains("left: algorithm at ") && said.contains("MIN RTT"), "{said}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn where_nothing_is_attached_flows_of_all_controls_are_listed_with_what_limits_them() {
+    let _attachments = Attachments::lock();
+    let kind = Connection { receive_buffer: Some(20_000), ..Connection::default() };
+    let wire = Wire::lay(Duration::from_millis(25), |_| Fate::Deliver);
+    let mut sender = Sender::connect_as(wire, &kind);
+    sender.send(500_000);
+    let listed = || -> Value {
+        let text = inside(&sender.wire.near, "flows --json").ok();
+        serde_json::from_str(&text).unwrap()
+    };
+    let alone = listed();
+    assert_eq!(alone["flows"], Value::Array(Vec::new()));
+    let [other] = &alone["others"].as_array().unwrap()[..] else { panic!("{alone}") };
+    assert_eq!(other["local_port"], sender.stream.local_addr().unwrap().port());
+    assert_eq!(
+        (&other["congestion_control"], &other["limited"]),
+        (&"reno".into(), &"receive_window".into()),
+        "{alone}"
+    );
+    let text = inside(&sender.wire.near, "flows").ok();
+    assert!(text.names(&["onramp explain", "LIMITED BY", "receive window"]), "{text}");
+    onramp("attach plain").ok();
+    assert_eq!(listed()["others"], Value::Null);
+    sender.choose("onramp_plain");
+    assert_eq!(flow_of(&sender)["limited"], "receive_window");
 }
 
 #[test]

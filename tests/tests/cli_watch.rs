@@ -123,6 +123,7 @@ fn a_flow_is_reported_in_order_and_the_counts_agree() {
     assert_eq!(exit["exit"]["reason"], "algorithm");
     assert!(exit["exit"]["window_bytes"].as_u64().unwrap() >= 60_000, "{exit}");
     assert_eq!(exit["exit"], end["exit"]);
+    assert!(end["limited"].is_string(), "{end}");
     // The kernel counts the FIN as a byte.
     assert!((300_000..=300_001).contains(&end["acknowledged_bytes"].as_u64().unwrap()), "{end}");
     let acks = || rows.iter().filter(|row| row["event"] == "ack");

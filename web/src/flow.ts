@@ -155,6 +155,7 @@ class FlowView {
 			h("span", { class: "chip algorithm" }, flow.algorithm),
 			h("span", { class: `chip ${flow.state}` }, flow.idle ? "idle" : format.words(flow.state)),
 			exit && h("span", { class: `chip reason ${exit.reason}` }, `exit: ${format.words(exit.reason)}`),
+			flow.limited != null && h("span", { class: "chip" }, `limited by ${format.words(flow.limited)}`),
 			flow.rounds_only != null && h("span", { class: "chip" }, `by rounds only: ${flow.rounds_only}`),
 		);
 		const said = format.exitInWords(flow);

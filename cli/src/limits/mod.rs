@@ -10,6 +10,7 @@ mod slow_start;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod whole;
 
 pub(crate) use account::Account;
 pub(crate) use exiting::{algorithm_of, exited_by};
@@ -17,3 +18,4 @@ pub(crate) use limit::{Limit, Parts};
 pub(crate) use sample::Sample;
 pub(crate) use slow_start::SlowStart;
 pub(crate) use verdict::{Verdict, verdict};
+pub(crate) use whole::{held_longest, of_life, of_round};

@@ -70,7 +70,7 @@ impl Sample {
     }
 
     /// Of a full window.
-    fn of_window(&self) -> Limit {
+    pub fn of_window(&self) -> Limit {
         if self.path_is_full() {
             Limit::Path
         } else if self.in_slow_start() {
@@ -87,12 +87,10 @@ impl Sample {
         let paced = pacing_rate.is_some_and(|rate| info.delivery_rate_bytes_per_s >= rate / 4 * 3);
         // TSQ: a millisecond at the pacing rate, at least two packets (tcp_small_queue_check, net/ipv4/tcp_output.c).
         let small_queue = (pacing_rate.unwrap_or(0) / 1_024).max(2 * u64::from(info.snd_mss));
-        let outstanding = u64::from(info.unacked) * u64::from(info.snd_mss);
-        let fills_receive_window = 4 * outstanding >= 3 * u64::from(info.snd_wnd_bytes);
         let is_capped = pacing_rate.is_some_and(|rate| info.max_pacing_rate_bytes_per_s == Some(rate));
         if is_capped {
             Limit::Pacing
-        } else if info.snd_wnd_bytes > 0 && fills_receive_window {
+        } else if self.fills_receive_window() {
             Limit::ReceiveWindow
         } else if self.models_path && !self.in_slow_start() {
             Limit::Path
@@ -103,6 +101,13 @@ impl Sample {
         } else {
             Limit::Pacing
         }
+    }
+
+    /// Whether three quarters of what the receiver takes are outstanding.
+    pub fn fills_receive_window(&self) -> bool {
+        let info = &self.info;
+        let outstanding = u64::from(info.unacked) * u64::from(info.snd_mss);
+        info.snd_wnd_bytes > 0 && 4 * outstanding >= 3 * u64::from(info.snd_wnd_bytes)
     }
 
     /// Whether a queue stands, or BBR has found the path full.

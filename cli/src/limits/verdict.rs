@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::account::Account;
 use super::exiting::exiting;
-use super::limit::Limit;
+use super::limit::{Limit, Parts};
 use super::slow_start::SlowStart;
 use crate::units::{show_bytes, show_rate, show_us};
 
@@ -27,7 +27,7 @@ pub(crate) struct Verdict {
 
 /// `None`: no time was observed.
 pub(crate) fn verdict(account: &Account, control: &str) -> Option<Verdict> {
-    let (limited, held_us) = longest(account)?;
+    let (limited, held_us) = longest(&account.parts)?;
     let cause = limited.is_congestion_window().then(|| cause(account)).flatten();
     let percent = (100 * held_us + account.observed_us() / 2) / account.observed_us().max(1);
     let why = why(account, limited, cause, control);
@@ -37,9 +37,8 @@ pub(crate) fn verdict(account: &Account, control: &str) -> Option<Verdict> {
     Some(Verdict { limited, percent, cause, verdict, remedy, command })
 }
 
-/// And how long it held.
-fn longest(account: &Account) -> Option<(Limit, u64)> {
-    let parts = &account.parts;
+/// The limit that held longest, the phases of the congestion window taken together, and for how long.
+pub(super) fn longest(parts: &Parts) -> Option<(Limit, u64)> {
     let window_us = parts.sum(Limit::is_congestion_window);
     let other = parts.by_size().find(|limit| !limit.is_congestion_window());
     let other = other.map(|limit| (limit, parts.of(limit)));

@@ -14,6 +14,7 @@ use onramp_recording::replay::{Path, PathEstimate, Regret, Round};
 use serde::{Deserialize, Serialize};
 
 use super::history::{History, Point};
+use super::limited::Limited;
 
 /// What happened to a flow at a moment: this many are kept, of a flow that has more the first ones.
 const INCIDENTS_MAX: usize = 200;
@@ -57,6 +58,8 @@ pub(crate) struct Flow {
     every_ack: bool,
     /// What its rounds show of its path.
     path: Path,
+    /// What limits it.
+    pub limited: Limited,
     pub retransmitted_bytes: u64,
     /// Sent, retransmissions not counted again; known once it has ended.
     pub sent_bytes: Option<u64>,
@@ -208,6 +211,7 @@ impl Flow {
             unseen_bytes: 0,
             every_ack: false,
             path: Path::default(),
+            limited: Limited::default(),
             retransmitted_bytes: 0,
             sent_bytes: None,
             slow_start: flow.header.has(flow_flag::SLOW_START),
@@ -283,6 +287,7 @@ impl Flow {
                 self.unseen_bytes = end.bytes_acked.saturating_sub(self.now.acknowledged_bytes);
                 self.retransmitted_bytes = end.bytes_retransmitted;
                 self.sent_bytes = Some(end.bytes_sent);
+                self.limited.end(end);
             }
             What::Exit(exit) => self.leave(exit.reason, exit.record),
             What::Undo(undo) => {
@@ -368,6 +373,7 @@ impl Flow {
         let min_rtt_us = self.min_rtt_us.unwrap_or(0);
         self.now.rate_bps = over.rate(min_rtt_us).map(|rate| rate.saturating_mul(8)).or(self.now.rate_bps);
         self.path.round(over, min_rtt_us);
+        self.limited.round(round, self.now.ssthresh, min_rtt_us);
         self.mss = round.mss;
         self.slow_start = round.slow_start();
         self.knows(&round.state);

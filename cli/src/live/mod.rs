@@ -2,6 +2,7 @@
 
 mod flow_table;
 mod history;
+mod limited;
 mod picture;
 mod recorded;
 mod shadow;

@@ -4,24 +4,29 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use onramp_loader::algorithm::{Algorithm, Export, OUTCOME_MAX};
-use onramp_loader::{Flow, Phase};
+use onramp_loader::{Base, Flow, Phase};
 use onramp_net::Namespace;
 use onramp_recording::rows::ExitRecordRow;
 use serde::Serialize;
 
+use super::ends::canonical;
+use super::others::{self, Other};
 use super::why::{Asker, Why};
 use crate::failure::{PARTIAL, Usage};
 use crate::filter::Filter;
+use crate::limits::{self, Limit, Sample};
 use crate::output::{Named, Output, say};
 use crate::table::Table;
 use crate::units::{show_bytes, show_us, show_value};
 
 /// List the flows that use onramp, of this network namespace or of others: where each stands, and why it exited slow start
 ///
+/// Where nothing is attached, these are the flows of all controls, with what is known of them: `others` in JSON.
+///
 /// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such
 /// as `= :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right. IPv6 with a port
 /// in brackets. cwnd and ssthresh are in segments; delivered is what the peer has acknowledged; retransmitted in
-/// segments; evidence is the value that the algorithm looks at, and the limit at which it ends slow start: a window in
+/// segments; `limited by` is the limit that held longest, as `onramp explain` has it; evidence is the value that the algorithm looks at, and the limit at which it ends slow start: a window in
 /// segments, an RTT, or percent.
 ///
 /// State: `idle`: all that was sent is acknowledged, and nothing was sent for a second; then where it stood: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
@@ -62,6 +67,9 @@ pub(crate) struct Flows {
 #[derive(Serialize)]
 struct Listing {
     flows: Vec<ListedFlow>,
+    /// Where nothing is attached: flows of other controls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    others: Option<Vec<Other>>,
     /// Algorithms whose pins cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<Broken>,
@@ -90,6 +98,8 @@ struct Found {
     namespace: Option<String>,
     flows: Vec<Flow>,
     whys: Vec<Option<Why>>,
+    /// Where nothing is attached.
+    others: Option<Vec<Other>>,
 }
 
 #[derive(Serialize)]
@@ -127,6 +137,8 @@ struct ListedFlow {
     receive_window_limited_us: u64,
     send_buffer_limited_us: u64,
     idle_us: Option<u64>,
+    /// The limit that held longest: by these counters, the rest as it is now. None: it has sent nothing.
+    limited: Option<Limit>,
     pacing_rate_bytes_per_s: Option<u64>,
     delivery_rate_bytes_per_s: u64,
     delivery_rate_app_limited: bool,
@@ -167,8 +179,13 @@ impl Flows {
             found.push(find(None, &filter, ask)?);
         }
         let flows = found.iter_mut().flat_map(rows).collect();
-        let listing = Listing { flows, unreadable: Broken::all()?, unseen };
-        output.data(&listing, || self.text(&found, &listing.flows, output))?;
+        let others: Vec<_> = found.iter_mut().filter_map(|found| found.others.take()).flatten().collect();
+        let others = onramp_loader::pinned()?.is_empty().then_some(others);
+        let listing = Listing { flows, others, unreadable: Broken::all()?, unseen };
+        output.data(&listing, || match &listing.others {
+            Some(others) if listing.flows.is_empty() => others::text(others, output),
+            _ => self.text(&found, &listing.flows, output),
+        })?;
         for place in &listing.unseen {
             say(&format!("warning: not looked into, so there may be more: {place}"));
         }
@@ -222,11 +239,13 @@ fn find(namespace: Option<String>, filter: &Filter, ask: bool) -> anyhow::Result
     flows.sort_by_key(|flow| (flow.remote, flow.local));
     let mut asker = ask.then(Asker::here).transpose()?;
     let whys = flows.iter().map(|flow| asker.as_mut().map(|asker| asker.ask(flow))).collect();
-    Ok(Found { namespace, flows, whys })
+    let others = onramp_loader::pinned()?.is_empty().then(|| others::list(namespace.as_deref(), filter));
+    let others = others.transpose()?;
+    Ok(Found { namespace, flows, whys, others })
 }
 
 fn rows(found: &mut Found) -> impl Iterator<Item = ListedFlow> {
-    let Found { namespace, flows, whys } = found;
+    let Found { namespace, flows, whys, .. } = found;
     flows.iter().zip(whys).map(|(flow, why)| row(namespace.clone(), flow, why.take()))
 }
 
@@ -268,6 +287,7 @@ fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> ListedFlow {
         receive_window_limited_us: info.rwnd_limited_us,
         send_buffer_limited_us: info.sndbuf_limited_us,
         idle_us: flow.idle_us(),
+        limited: limited(flow),
         pacing_rate_bytes_per_s: info.pacing_rate_bytes_per_s,
         delivery_rate_bytes_per_s: info.delivery_rate_bytes_per_s,
         delivery_rate_app_limited: info.delivery_rate_app_limited,
@@ -318,6 +338,12 @@ fn idle(flow: &Flow) -> bool {
     info.bytes_sent > 0 && info.unacked == 0 && info.notsent_bytes == 0 && info.last_data_sent_ms >= 1_000
 }
 
+fn limited(flow: &Flow) -> Option<Limit> {
+    let models_path = flow.base == Some(Base::Bbr);
+    let now = Sample { at_us: 0, info: flow.info, memory: flow.memory, models_path };
+    limits::of_life(now, flow.idle_us().unwrap_or(0))
+}
+
 fn state_text(flow: &Flow) -> String {
     let observed = flow.observed().map(|record| {
         format!("; observed: would leave at {}, {}", show_us(record.at_us), show_bytes(record.bytes_acked))
@@ -346,6 +372,7 @@ fn table_text(flows: &[Flow], output: &Output) -> String {
         "PROFILE",
         "BASE",
         "STATE",
+        "LIMITED BY",
         ">CWND",
         ">SSTHRESH",
         ">RTT",
@@ -364,6 +391,7 @@ fn table_text(flows: &[Flow], output: &Output) -> String {
             flow.profile.clone().unwrap_or_else(dash),
             flow.base.map_or("-", |base| base.name()).to_owned(),
             state_text(flow),
+            limited(flow).map_or_else(dash, Limit::title),
             info.snd_cwnd.to_string(),
             info.snd_ssthresh.map_or_else(dash, |segments| segments.to_string()),
             show_us(info.rtt_us.into()),
@@ -396,8 +424,4 @@ fn why_text(flows: &[Flow], rows: &[ListedFlow], output: &Output) -> String {
         table.push([local, remote, row.algorithm.to_owned(), profile, code, why.to_owned()]);
     }
     table.render(output)
-}
-
-pub(super) fn canonical(address: std::net::SocketAddr) -> String {
-    std::net::SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::{MapData, MapError, MapType};
 use onramp_algorithm::{Ack, Algorithm, ExitReason, Export, INITIAL_WINDOW, Parameters, Reading, Track};
-use onramp_net::sock_diag::{self, SockDiag, Socket, States, TcpInfo, TcpState};
+use onramp_net::sock_diag::{self, SockDiag, Socket, SocketMemory, States, TcpInfo, TcpState};
 
 use crate::object::abi::{Base, Counters, ExitRecord, FlowHeader, FlowTelemetry, flow_flag, read};
 use crate::pins::code;
@@ -57,6 +57,8 @@ pub struct Flow {
     pub profile: Option<String>,
     /// What the kernel says of it.
     pub info: TcpInfo,
+    /// Its memory for sending.
+    pub memory: SocketMemory,
     /// What the shell keeps of it; `None` in its initial window, and where the base runs alone.
     pub header: Option<FlowHeader>,
     /// What is also kept of it once it had a subscriber, or where it is only observed.
@@ -303,6 +305,7 @@ fn describe(mut socket: Socket, algorithm: Algorithm, attached: Option<&FlowStor
         unreadable: false,
         profile: set.map(|set| set.profile.clone()),
         info: socket.info.unwrap_or_default(),
+        memory: socket.memory.unwrap_or_default(),
         header,
         telemetry: header.and(telemetry).and_then(|bytes| Some(read(&bytes)?.0)),
         parameters: set.map(|set| set.parameters.clone()),

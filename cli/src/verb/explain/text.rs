@@ -6,7 +6,7 @@ use super::row::{ExitRow, FlowRow, Report};
 use crate::limits::{Limit, exited_by};
 use crate::output::Output;
 use crate::units::{count, show_bytes, show_us};
-use crate::verb::flows::canonical;
+use crate::verb::ends::canonical;
 
 /// Flows that are shown; JSON has all.
 const SHOWN: usize = 20;

@@ -1,6 +1,6 @@
 //! The flows that are sampled.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 
 use onramp_net::sock_diag::Socket;
@@ -29,8 +29,8 @@ pub(super) struct Watched {
     owner: Option<Owner>,
     open: BTreeMap<u64, WatchedFlow>,
     ended: Vec<WatchedFlow>,
-    /// Sockets of other processes, by cookie.
-    strangers: HashSet<u64>,
+    /// Sockets of other processes: by cookie the number of the dump that had them last.
+    strangers: HashMap<u64, u64>,
     dump: u64,
     /// The owner's sockets were read in this dump.
     is_fresh: bool,
@@ -45,7 +45,7 @@ impl Watched {
             owner,
             open: BTreeMap::new(),
             ended: Vec::new(),
-            strangers: HashSet::new(),
+            strangers: HashMap::new(),
             dump: 0,
             is_fresh: false,
             too_many: HashSet::new(),
@@ -85,8 +85,12 @@ impl Watched {
 
     fn owns(&mut self, socket: &Socket) -> bool {
         let Some(owner) = &mut self.owner else { return true };
-        // Without an inode: not accepted yet, or closed.
-        if socket.inode == 0 || self.strangers.contains(&socket.cookie) {
+        if let Some(dump) = self.strangers.get_mut(&socket.cookie) {
+            *dump = self.dump;
+            return false;
+        }
+        // Not accepted yet, or closed.
+        if socket.inode == 0 {
             return false;
         }
         if !owner.has(socket.inode) && !self.is_fresh {
@@ -95,7 +99,7 @@ impl Watched {
         }
         let owns = owner.has(socket.inode);
         if !owns {
-            self.strangers.insert(socket.cookie);
+            self.strangers.insert(socket.cookie, self.dump);
         }
         owns
     }
@@ -103,6 +107,7 @@ impl Watched {
     /// Hands out the flows that have ended since.
     pub fn end_dump(&mut self) -> Vec<WatchedFlow> {
         let dump = self.dump;
+        self.strangers.retain(|_, last| *last == dump);
         self.open.extract_if(.., |_, flow| flow.dump != dump).map(|(_, flow)| flow).collect()
     }
 

@@ -56,6 +56,8 @@ pub(super) struct FlowSummary {
     pub exit: Option<ExitRecordRow>,
     /// What the exit has cost so far.
     pub regret: Option<Regret>,
+    /// What limited the newest round, of a flow that has ended all of its life: as in `onramp explain`; none: not known.
+    pub limited: Option<String>,
 }
 
 impl FlowSummary {
@@ -95,6 +97,7 @@ impl FlowSummary {
             loss_cwnd_segments: flow.loss_window,
             exit: flow.exit.map(|exit| ExitRecordRow::new(&exit.record)),
             regret: flow.regret(),
+            limited: flow.limited.now().map(|limit| limit.name().to_owned()),
         };
         row.over(flow.given())
     }

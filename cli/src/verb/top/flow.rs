@@ -9,7 +9,7 @@ use super::theme::Theme;
 use super::{charts, exports, room};
 use crate::live::Flow;
 use crate::units::{show_bytes, show_rate, show_us};
-use crate::verb::flows::canonical;
+use crate::verb::ends::canonical;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, flow: &Flow, theme: Theme) {
     let [above, middle, below] =

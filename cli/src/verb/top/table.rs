@@ -9,9 +9,10 @@ use super::app::App;
 use super::room;
 use super::sort::Sort;
 use super::theme::Theme;
+use crate::limits::Limit;
 use crate::live::Flow;
 use crate::units::{show_bytes, show_rate, show_us};
-use crate::verb::flows::canonical;
+use crate::verb::ends::canonical;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
@@ -21,10 +22,11 @@ enum Column {
     Ssthresh,
     MinRtt,
     Retransmitted,
+    Limited,
 }
 
 /// In the order of the table.
-const ALL: [Column; 11] = [
+const ALL: [Column; 12] = [
     Column::Sorted(Sort::Remote),
     Column::Sorted(Sort::Algorithm),
     Column::Sorted(Sort::State),
@@ -36,10 +38,12 @@ const ALL: [Column; 11] = [
     Column::Ssthresh,
     Column::MinRtt,
     Column::Retransmitted,
+    Column::Limited,
 ];
 
 /// Those that are left out where there is no room, first to last; the peer and what it has acknowledged stay.
-const DROPPED: [Column; 9] = [
+const DROPPED: [Column; 10] = [
+    Column::Limited,
     Column::Retransmitted,
     Column::MinRtt,
     Column::Ssthresh,
@@ -59,18 +63,23 @@ impl Column {
             Self::Ssthresh => "SSTHRESH",
             Self::MinRtt => "MIN RTT",
             Self::Retransmitted => "RESENT",
+            Self::Limited => "LIMITED BY",
         }
     }
 
     /// Words, which begin at the left.
     fn is_text(self) -> bool {
-        matches!(self, Self::Sorted(Sort::Remote | Sort::Algorithm | Sort::State) | Self::Local)
+        matches!(
+            self,
+            Self::Sorted(Sort::Remote | Sort::Algorithm | Sort::State) | Self::Local | Self::Limited
+        )
     }
 
     /// Cells that it has at least, so that columns stay where they are.
     fn least(self) -> usize {
         match self {
             Self::Sorted(Sort::Remote) | Self::Local => 21,
+            Self::Limited => 20,
             Self::Sorted(Sort::Algorithm) => 10,
             Self::Sorted(Sort::State | Sort::Rate) => 11,
             Self::Sorted(Sort::Cwnd) => 6,
@@ -96,6 +105,7 @@ impl Column {
             Self::Ssthresh => flow.now.ssthresh.map_or_else(dash, |segments| segments.to_string()),
             Self::MinRtt => us(flow.min_rtt_us),
             Self::Retransmitted => show_bytes(flow.retransmitted_bytes),
+            Self::Limited => flow.limited.now().map_or_else(dash, Limit::title),
         }
     }
 }
@@ -104,7 +114,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: Theme) {
     let shown = app.shown();
     if shown.is_empty() {
         let text = if app.model.flows.is_empty() {
-            "No flow yet: an open one is reported at its next ACK."
+            "No flow yet: an open one is reported at its next ACK. `onramp explain` shows those of other controls."
         } else {
             "No flow passes the filter: / to change it, Esc to drop it."
         };

@@ -16,6 +16,7 @@ use onramp_recording::replay::Regret;
 use serde::Serialize;
 
 use crate::consumer::{self, Selection, Signals, Wanted, level_from};
+use crate::limits::Limit;
 use crate::live::FlowTable;
 use crate::output::{Output, printable};
 use crate::units;
@@ -68,6 +69,13 @@ struct Cost {
     regret: Regret,
     /// Its bandwidth-delay product is a lower bound.
     bdp_at_least: bool,
+}
+
+/// What came of a flow that has ended.
+#[derive(Clone, Copy, Default)]
+struct Summary {
+    regret: Option<Cost>,
+    limited: Option<Limit>,
 }
 
 struct Printer<'a> {
@@ -146,33 +154,32 @@ impl<'a> Printer<'a> {
     }
 
     fn print(&mut self, item: &Item) -> anyhow::Result<()> {
-        let regret = self.regret(item);
+        let summary = self.summary(item);
         if let Item::Event(event) = item {
             self.last_us = event.time_ns / 1_000;
             self.events += 1;
         }
         let written = if self.output.json() {
-            self.output.line(&mut self.out, &EventRow::new(item, self.last_us, regret))
+            self.output.line(&mut self.out, &EventRow::new(item, self.last_us, summary))
         } else {
             let seconds = self.last_us.saturating_sub(self.start_us) as f64 / 1e6;
-            writeln!(self.out, "{seconds:10.6}  {}", printable(&text::line(item, regret)))
+            writeln!(self.out, "{seconds:10.6}  {}", printable(&text::line(item, summary)))
         };
         written.context("cannot write to stdout")
     }
 
-    /// What the exit of a flow that ends has cost, as far as its rounds show it.
-    fn regret(&mut self, item: &Item) -> Option<Cost> {
-        let Item::Event(event) = item else { return None };
+    /// Of a flow that ends.
+    fn summary(&mut self, item: &Item) -> Summary {
+        let Item::Event(event) = item else { return Summary::default() };
         if matches!(event.what, What::Ack(_)) {
-            return None;
+            return Summary::default();
         }
         self.flows.add(item);
-        if !matches!(event.what, What::End(_)) {
-            return None;
-        }
-        let flow = self.flows.remove(event.flow)?;
+        let ended = if matches!(event.what, What::End(_)) { self.flows.remove(event.flow) } else { None };
+        let Some(flow) = ended else { return Summary::default() };
         let bdp_at_least = flow.given().is_some_and(|given| given.at_least);
-        flow.regret().map(|regret| Cost { regret, bdp_at_least })
+        let regret = flow.regret().map(|regret| Cost { regret, bdp_at_least });
+        Summary { regret, limited: flow.limited.now() }
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {

@@ -7,8 +7,9 @@ use onramp_recording::rows::{AckRow, EndRow, ExitRecordRow, RestartRow, RoundRow
 use onramp_recording::{Row as TableRow, serialize_columns};
 use serde::{Serialize, Serializer};
 
-use super::Cost;
+use super::{Cost, Summary};
 use crate::event_rows;
+use crate::limits::Limit;
 use crate::output::Named;
 use crate::settings::Value;
 use crate::verb::flows::{self, ExportValue};
@@ -79,6 +80,8 @@ struct End {
     exit: Option<ExitRecordRow>,
     /// Where rounds say it.
     regret: Option<Cost>,
+    /// The limit that held longest; of what the kernel does not count, as far as rounds say it.
+    limited: Option<Limit>,
     outcomes: Named<u32>,
 }
 
@@ -111,8 +114,8 @@ impl<R: TableRow> Serialize for Columns<R> {
 }
 
 impl EventRow {
-    /// Of an item; a report of losses has the time of the event before it, the end of a flow what its exit cost.
-    pub fn new(item: &Item, last_us: u64, regret: Option<Cost>) -> Self {
+    /// Of an item; a report of losses has the time of the event before it, the end of a flow what came of it.
+    pub fn new(item: &Item, last_us: u64, summary: Summary) -> Self {
         match item {
             Item::Event(event) => Self {
                 event: event.what.name(),
@@ -123,7 +126,7 @@ impl EventRow {
                     netns: event.netns,
                     algorithm: event.algorithm.name(),
                 }),
-                body: body(event, regret),
+                body: body(event, summary),
             },
             Item::Lost(lost) => Self {
                 event: "lost",
@@ -135,7 +138,7 @@ impl EventRow {
     }
 }
 
-fn body(event: &Event, regret: Option<Cost>) -> Body {
+fn body(event: &Event, summary: Summary) -> Body {
     let algorithm = event.algorithm;
     match &event.what {
         What::Flow(flow) => Body::Flow(Box::new(Flow {
@@ -159,7 +162,8 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
         What::End(end) => Body::End(Box::new(End {
             columns: end_row(end),
             exit: exit(&end.header),
-            regret,
+            regret: summary.regret,
+            limited: summary.limited,
             outcomes: flows::outcomes(algorithm, end.outcomes),
         })),
         What::Exit(exit) => Body::Exit {
@@ -214,7 +218,7 @@ mod tests {
     fn shown(what: What) -> Json {
         let algorithm = find("plain").unwrap();
         let event = Event { time_ns: 5_000_000, flow: 7, sequence: 1, netns: 1, algorithm, what };
-        serde_json::to_value(EventRow::new(&Item::Event(event), 0, None)).unwrap()
+        serde_json::to_value(EventRow::new(&Item::Event(event), 0, Summary::default())).unwrap()
     }
 
     /// But for the names of bits, which stand for themselves.

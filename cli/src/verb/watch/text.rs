@@ -2,17 +2,17 @@
 
 use onramp_loader::telemetry::{AckPayload, EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
-use super::Cost;
+use super::Summary;
 use crate::live::threshold;
 use crate::units::{count, show_bytes, show_rate, show_us};
+use crate::verb::ends::canonical;
 use crate::verb::finding::costs;
-use crate::verb::flows::canonical;
 
-/// Without its time. The end of a flow says what its exit cost.
-pub(super) fn line(item: &Item, regret: Option<Cost>) -> String {
+/// Without its time. The end of a flow says what its exit cost, and what limited it.
+pub(super) fn line(item: &Item, summary: Summary) -> String {
     match item {
         Item::Event(event) => {
-            let what = describe(event, regret);
+            let what = describe(event, summary);
             format!("{:<19} {:<8} {:<10} {what}", event.flow, event.what.name(), event.algorithm.name())
         }
         Item::Lost(lost) if lost.unobserved.is_zero() => {
@@ -25,10 +25,10 @@ pub(super) fn line(item: &Item, regret: Option<Cost>) -> String {
     }
 }
 
-fn describe(event: &Event, regret: Option<Cost>) -> String {
+fn describe(event: &Event, summary: Summary) -> String {
     match &event.what {
         What::Flow(flow) => known(flow),
-        What::End(end) => ended(end, regret),
+        What::End(end) => ended(end, summary),
         What::Exit(exit) => left(exit),
         What::Undo(undo) => {
             let exit = if undo.exit_undone != 0 { ", the exit is undone" } else { "" };
@@ -64,11 +64,13 @@ fn known(flow: &FlowEvent) -> String {
     format!("{ends}, parameters {}.{}{again}", flow.profile, flow.generation)
 }
 
-fn ended(end: &EndEvent, regret: Option<Cost>) -> String {
-    let exit = regret
+fn ended(end: &EndEvent, summary: Summary) -> String {
+    let exit = summary
+        .regret
         .map_or_else(String::new, |cost| format!("; the exit: {}", costs(cost.regret, cost.bdp_at_least)));
+    let limited = summary.limited.map_or_else(String::new, |limit| format!("; limited by {}", limit.title()));
     format!(
-        "{} acknowledged, {} retransmitted, min RTT {}, cwnd {}, ssthresh {}{exit}",
+        "{} acknowledged, {} retransmitted, min RTT {}, cwnd {}, ssthresh {}{exit}{limited}",
         show_bytes(end.bytes_acked),
         show_bytes(end.bytes_retransmitted),
         rtt(end.min_rtt_us),

@@ -69,6 +69,7 @@ pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> FlowSumma
         loss_cwnd_segments: None,
         exit: None,
         regret: None,
+        limited: Some("slow_start".into()),
     }
 }
 

@@ -292,7 +292,7 @@ fn every_number_is_shown_whole_or_not_at_all_from_20_to_300_columns() {
         let line = screen.lines().nth(1).unwrap().to_owned();
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ")
     };
-    let titles: Vec<String> = [40, 60, 72, 80, 140].map(titles).into();
+    let titles: Vec<String> = [40, 60, 72, 80, 140, 160].map(titles).into();
     assert_eq!(
         titles,
         [
@@ -301,6 +301,7 @@ fn every_number_is_shown_whole_or_not_at_all_from_20_to_300_columns() {
             "REMOTE ALGORITHM STATE CWND RATE ACKED▼",
             "REMOTE ALGORITHM STATE CWND RTT RATE ACKED▼",
             "REMOTE ALGORITHM STATE CWND RTT RATE ACKED▼ LOCAL SSTHRESH MIN RTT RESENT",
+            "REMOTE ALGORITHM STATE CWND RTT RATE ACKED▼ LOCAL SSTHRESH MIN RTT RESENT LIMITED BY",
         ]
     );
 }

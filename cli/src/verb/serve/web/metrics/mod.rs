@@ -64,6 +64,7 @@ fn families(state: &HubState) -> Vec<Family> {
     let mut families = vec![
         Family::new("build", Unit::None, Kind::Info, "This program").with(build, 1.0),
         flows(state),
+        limited(state),
         Family::new(
             "ringbuf_dropped",
             Unit::None,
@@ -92,6 +93,21 @@ fn flows(state: &HubState) -> Family {
     let mut family = Family::new("flows", Unit::None, Kind::Gauge, help);
     for ((algorithm, state), flows) in counts {
         family.add(vec![("cc", control(algorithm)), ("state", state.into())], flows as f64);
+    }
+    family
+}
+
+fn limited(state: &HubState) -> Family {
+    let mut counts = BTreeMap::<(&str, &str), u64>::new();
+    for row in state.flows.values().map(|known| &known.row).filter(|row| !row.ended()) {
+        if let Some(limited) = &row.limited {
+            *counts.entry((&row.algorithm, limited)).or_default() += 1;
+        }
+    }
+    let help = "Open flows by what limited their newest round";
+    let mut family = Family::new("flows_limited", Unit::None, Kind::Gauge, help);
+    for ((algorithm, limited), flows) in counts {
+        family.add(vec![("cc", control(algorithm)), ("limited", limited.into())], flows as f64);
     }
     family
 }

@@ -43,6 +43,7 @@ fn metrics_count_and_name_no_user() {
         "onramp_attached_readable{cc=\"onramp_search\"} 1",
         "onramp_attached_readable{cc=\"onramp_plain\"} 0",
         "onramp_flows{cc=\"onramp_search\",state=\"slow_start\"} 1",
+        "onramp_flows_limited{cc=\"onramp_search\",limited=\"slow_start\"} 1",
         "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"loss\"} 5",
         "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"closed\"} 2",
         "onramp_slow_start_exit_cwnd_bytes_count{cc=\"onramp_search\"} 1",
