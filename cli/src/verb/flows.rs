@@ -9,7 +9,7 @@ use onramp_net::Namespace;
 use onramp_recording::rows::ExitRecordRow;
 use serde::Serialize;
 
-use super::ends::canonical;
+use super::ends::{Ends, canonical};
 use super::others::{self, Other};
 use super::why::{Asker, Why};
 use crate::failure::{PARTIAL, Usage};
@@ -107,10 +107,8 @@ struct ListedFlow {
     /// With --netns and --all.
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
-    local_address: String,
-    local_port: u16,
-    remote_address: String,
-    remote_port: u16,
+    #[serde(flatten)]
+    ends: Ends,
     tcp_state: &'static str,
     cookie: u64,
     algorithm: &'static str,
@@ -258,10 +256,7 @@ fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> ListedFlow {
     };
     ListedFlow {
         namespace,
-        local_address: flow.local.ip().to_canonical().to_string(),
-        local_port: flow.local.port(),
-        remote_address: flow.remote.ip().to_canonical().to_string(),
-        remote_port: flow.remote.port(),
+        ends: Ends::new(flow.local, flow.remote),
         tcp_state: flow.state.name(),
         cookie: flow.cookie,
         algorithm: flow.algorithm.name(),

@@ -4,7 +4,7 @@ use onramp_loader::algorithm::find_control;
 use onramp_net::sock_diag::{SockDiag, Socket, States};
 use serde::Serialize;
 
-use super::ends::canonical;
+use super::ends::{Ends, canonical};
 use crate::filter::Filter;
 use crate::limits::{Limit, Sample, of_life};
 use crate::output::Output;
@@ -16,10 +16,8 @@ use crate::units::{show_bytes, show_us};
 pub(super) struct Other {
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
-    local_address: String,
-    local_port: u16,
-    remote_address: String,
-    remote_port: u16,
+    #[serde(flatten)]
+    ends: Ends,
     tcp_state: &'static str,
     cookie: u64,
     congestion_control: String,
@@ -32,7 +30,7 @@ pub(super) struct Other {
     acknowledged_bytes: u64,
     retransmitted_segments: u32,
     #[serde(skip)]
-    ends: [String; 2],
+    shown: [String; 2],
 }
 
 /// Those of the current network namespace.
@@ -43,7 +41,7 @@ pub(super) fn list(namespace: Option<&str>, filter: &Filter) -> anyhow::Result<V
             found.extend(other(namespace, socket));
         }
     })?;
-    found.sort_by(|one, other| one.ends.cmp(&other.ends));
+    found.sort_by(|one, other| one.shown.cmp(&other.shown));
     Ok(found)
 }
 
@@ -53,13 +51,10 @@ fn other(namespace: Option<&str>, socket: Socket) -> Option<Other> {
     let info = sample.info;
     Some(Other {
         namespace: namespace.map(str::to_owned),
-        local_address: socket.local.ip().to_canonical().to_string(),
-        local_port: socket.local.port(),
-        remote_address: socket.remote.ip().to_canonical().to_string(),
-        remote_port: socket.remote.port(),
+        ends: Ends::new(socket.local, socket.remote),
         tcp_state: socket.state.name(),
         cookie: socket.cookie,
-        ends: [canonical(socket.remote), canonical(socket.local)],
+        shown: [canonical(socket.remote), canonical(socket.local)],
         congestion_control: socket.congestion_control?,
         limited: of_life(sample, 0),
         cwnd_segments: info.snd_cwnd,
@@ -92,7 +87,7 @@ pub(super) fn text(others: &[Other], output: &Output) -> String {
         ">RETRANSMITTED",
     ]);
     for flow in others {
-        let [remote, local] = &flow.ends;
+        let [remote, local] = &flow.shown;
         table.push([
             local.clone(),
             remote.clone(),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::watched::{Watched, WatchedFlow};
 use crate::limits::{Account, Limit, Parts, SlowStart, Verdict, algorithm_of, verdict};
 use crate::output::Named;
+use crate::verb::ends::{Ends, canonical};
 
 /// By what each figure is known: `sampled`, to the time between two samples; `both`: part of it, mostly all, is counted by the
 /// kernel, to a jiffy. Moments and windows of exits are sampled.
@@ -46,10 +47,11 @@ pub(super) struct Report {
 /// Of a flow. Times are since its first sample.
 #[derive(Serialize)]
 pub(super) struct FlowRow {
-    pub local_address: String,
-    pub local_port: u16,
-    pub remote_address: String,
-    pub remote_port: u16,
+    #[serde(flatten)]
+    pub ends: Ends,
+    /// In text.
+    #[serde(skip)]
+    pub title: String,
     pub cookie: u64,
     pub congestion_control: String,
     pub ended: bool,
@@ -139,10 +141,13 @@ impl FlowRow {
         let info = &account.now().info;
         let verdict = verdict(account, &flow.congestion_control);
         Self {
-            local_address: flow.local.ip().to_canonical().to_string(),
-            local_port: flow.local.port(),
-            remote_address: flow.remote.ip().to_canonical().to_string(),
-            remote_port: flow.remote.port(),
+            ends: Ends::new(flow.local, flow.remote),
+            title: format!(
+                "{} to {}, {}",
+                canonical(flow.local),
+                canonical(flow.remote),
+                flow.congestion_control
+            ),
             cookie: flow.cookie,
             congestion_control: flow.congestion_control.clone(),
             ended,

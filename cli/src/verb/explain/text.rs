@@ -1,12 +1,9 @@
 //! What is said of flows, as text.
 
-use std::net::SocketAddr;
-
 use super::row::{ExitRow, FlowRow, Report};
 use crate::limits::{Limit, exited_by};
 use crate::output::Output;
 use crate::units::{count, show_bytes, show_us};
-use crate::verb::ends::canonical;
 
 /// Flows that are shown; JSON has all.
 const SHOWN: usize = 20;
@@ -38,12 +35,6 @@ pub(super) fn report(report: &Report, output: &Output) -> String {
 
 /// One flow.
 pub(super) fn flow(row: &FlowRow, output: &Output) -> String {
-    let title = format!(
-        "{} to {}, {}",
-        end(&row.local_address, row.local_port),
-        end(&row.remote_address, row.remote_port),
-        row.congestion_control
-    );
     let state = format!(
         "{} acknowledged in {}, {} retransmitted, RTT {} (min {})",
         show_bytes(row.acknowledged_bytes),
@@ -52,7 +43,7 @@ pub(super) fn flow(row: &FlowRow, output: &Output) -> String {
         show_us(row.smoothed_rtt_us.into()),
         row.min_rtt_us.map_or_else(|| "-".into(), |us| show_us(us.into())),
     );
-    let mut text = format!("{}\n  {state}\n", output.bold(&title));
+    let mut text = format!("{}\n  {state}\n", output.bold(&row.title));
     let Some(verdict) = &row.verdict else { return text + "  seen in one sample only\n" };
     text += &format!("  {}\n  {}\n  {}\n", limits(row), over_time(row), slow_start(row));
     text += &format!("  {}\n  {}", output.bold(&verdict.verdict), verdict.remedy);
@@ -60,10 +51,6 @@ pub(super) fn flow(row: &FlowRow, output: &Output) -> String {
         text += &format!("\n    {command}");
     }
     text + "\n"
-}
-
-fn end(address: &str, port: u16) -> String {
-    address.parse().map_or_else(|_| address.to_owned(), |address| canonical(SocketAddr::new(address, port)))
 }
 
 /// `receive window 9.83 s (99 %), application 120 ms (1 %)`; what is below a hundredth is left out.
