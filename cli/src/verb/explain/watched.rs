@@ -108,7 +108,9 @@ impl Watched {
     pub fn end_dump(&mut self) -> Vec<WatchedFlow> {
         let dump = self.dump;
         self.strangers.retain(|_, last| *last == dump);
-        self.open.extract_if(.., |_, flow| flow.dump != dump).map(|(_, flow)| flow).collect()
+        let gone = self.open.iter().filter(|(_, flow)| flow.dump != dump).map(|(cookie, _)| *cookie);
+        let gone: Vec<u64> = gone.collect();
+        gone.iter().filter_map(|cookie| self.open.remove(cookie)).collect()
     }
 
     /// Keeps flows that have ended.
