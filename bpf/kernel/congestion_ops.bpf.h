@@ -252,7 +252,10 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	return payload.restored;
 }
 
-/* Called each time before data is sent, for the minimum of segments in a burst, which the base knows. */
+/*
+ * Called each time before data is sent, for the minimum of segments in a burst, which the base knows. The loader clears it where
+ * nothing can have to be paced.
+ */
 OPERATION(u32, min_tso_segs, struct sock *sk)
 {
 	struct limits *limits;

@@ -13,6 +13,9 @@
 #include "starts.bpf.h"
 #include "storage.bpf.h"
 
+/* Whether data can be paced: what neither paces nor has a policy is without min_tso_segs (loader/src/object/open.rs). */
+#define CAN_PACE (HAS(TRAIT_PACES) || start_policies)
+
 /* The start is over: another connection may have its turn. */
 static __always_inline void resume_ends(struct sock *sk, struct start *start)
 {
@@ -46,7 +49,7 @@ static __noinline void resume_begins(struct sock *sk)
 		start = resume_recalls(sk);
 	if (!start)
 		return;
-	if (BASE_CONTROLS)
+	if (BASE_CONTROLS || !CAN_PACE)
 		start_ends(start, START_REFUSED);
 	else
 		start_begins(sk, start, find_limits(sk));

@@ -46,7 +46,7 @@ fn first_flight() -> usize {
 #[ignore = "in a guest: make test"]
 fn the_first_window_is_half_of_the_known_path_and_no_more_than_a_receiver_can_offer() {
     let _attachments = Attachments::lock();
-    onramp("attach plain").ok();
+    onramp("attach plain --start resume").ok();
     onramp("attach ramp").ok();
     for control in ["plain", "ramp"] {
         for (resume, segments) in [
@@ -75,7 +75,7 @@ fn connected(fate: impl FnMut(Data) -> Fate + Send + 'static) -> Sender {
 #[ignore = "in a guest: make test"]
 fn once_its_first_window_is_acknowledged_a_connection_goes_to_half_of_the_known_path() {
     let _attachments = Attachments::lock();
-    onramp("attach plain").ok();
+    onramp("attach plain --start resume").ok();
     // 40 Mbit/s over 200 ms are 1,000,000 bytes; half of them 345 segments. Bytes acknowledged by then:
     let reached = |resume: &str| {
         rule(resume, "plain");
@@ -101,7 +101,7 @@ fn once_its_first_window_is_acknowledged_a_connection_goes_to_half_of_the_known_
 #[ignore = "in a guest: make test"]
 fn a_loss_in_the_jump_takes_it_back_and_ends_the_start() {
     let _attachments = Attachments::lock();
-    onramp("attach plain").ok();
+    onramp("attach plain --start resume").ok();
     rule("--resume 40mbit,200ms", "plain");
     // The hundredth packet is of the jump.
     let mut sender = connected(|data| if data.number == 100 { Fate::Drop } else { Fate::Deliver });
@@ -111,6 +111,26 @@ fn a_loss_in_the_jump_takes_it_back_and_ends_the_start() {
     assert!(info.retrans_total >= 1, "{info:?}");
     // Half of what was delivered since the jump began: far below CUBIC's 0.7 of 345.
     assert!(threshold < 150, "{info:?}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_rule_is_refused_over_code_that_cannot_pace_and_listed_as_without_effect_where_it_becomes_such() {
+    let _attachments = Attachments::lock();
+    let add = "select add --replace --port 7 --use plain --resume 40mbit,200ms";
+    onramp("attach plain").ok();
+    assert!(onramp(add).refused(2).contains("onramp upgrade plain --start resume"));
+    onramp("upgrade plain --start resume").ok();
+    onramp(add).ok();
+    let listed = || onramp("select list").ok();
+    assert!(!listed().contains("--start resume"));
+    onramp("upgrade plain --start double").ok();
+    assert!(listed().contains("--start resume"));
+    onramp("upgrade plain --start resume").ok();
+    rule("--resume 2mbit,200ms", "plain");
+    assert_eq!(first_flight(), 17);
+    onramp("upgrade plain --start double").ok();
+    assert_eq!(first_flight(), 10);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is known about an algorithm without running it.
 
-use crate::contract::{AlgorithmRow, TRAIT_ALWAYS, TRAIT_BASELINE};
+use crate::contract::{AlgorithmRow, TRAIT_ALWAYS, TRAIT_BASELINE, TRAIT_PACES};
 use crate::ffi;
 
 /// One slow-start algorithm of the registry.
@@ -128,6 +128,11 @@ impl Algorithm {
     /// Whether it looks at no signal of the path, so that others are compared with it (`TRAIT_BASELINE`).
     pub fn is_baseline(&self) -> bool {
         self.row.traits & TRAIT_BASELINE != 0
+    }
+
+    /// Whether it answers pacing rates (`TRAIT_PACES`).
+    pub fn paces(&self) -> bool {
+        self.row.traits & TRAIT_PACES != 0
     }
 
     /// What of the shell it needs, a bit each (`NAME_TRAITS`).

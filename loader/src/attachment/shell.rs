@@ -60,7 +60,7 @@ impl<'a> Shell<'a> {
             profiles::ensure_paths()?;
             shared.push((PATHS, profiles::path(PATHS)));
         }
-        let mut object = open::sharing_shell(name, base, mode, kernel, &shared)?;
+        let mut object = open::sharing_shell(pins.algorithm, base, mode, kernel, &shared)?;
         pins::make(&pins.directory)?;
         for mut map in object.maps_mut() {
             let map_name = open::map_name(map.name());

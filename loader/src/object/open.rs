@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use onramp_algorithm::{AfterExit, AfterExitOptions, StartPolicies};
+use onramp_algorithm::{AfterExit, AfterExitOptions, Algorithm, StartPolicies};
 
 use crate::object::abi::{Base, padded};
 use crate::object::embedded::object;
@@ -90,6 +90,14 @@ impl Mode {
 pub(crate) const PATHS: &str = "paths";
 /// The operation that [`AfterExit::Probe`] alone needs.
 const PROBING: &str = "in_ack_event";
+/// The operation that pacing needs.
+const PACING: &str = "min_tso_segs";
+
+/// Whether code can pace, which a start from memory needs. What neither paces nor asks for a start is without [`PACING`], which
+/// would cost something with every ACK. BBR has it of its own.
+pub(crate) fn paces(algorithm: Algorithm, base: Base, start: StartPolicies) -> bool {
+    algorithm.paces() || base == Base::Bbr || !start.is_empty()
+}
 
 /// Options of a map that is made without an object; `flags` are those of the kernel.
 pub(crate) fn map_options(flags: u32) -> libbpf_sys::bpf_map_create_opts {
@@ -102,21 +110,21 @@ pub(crate) fn map_options(flags: u32) -> libbpf_sys::bpf_map_create_opts {
 
 /// Loads the shell of an algorithm with a base, its options and a guard, for a trial: it gets maps of its own. Registers
 /// nothing.
-pub(crate) fn shell(name: &str, base: Base, kernel: &Kernel) -> Result<Object, Error> {
-    fitted(name, base, Mode::everything(base), kernel)?.load(name)
+pub(crate) fn shell(algorithm: Algorithm, base: Base, kernel: &Kernel) -> Result<Object, Error> {
+    fitted(algorithm, base, Mode::everything(base), kernel)?.load(algorithm.name())
 }
 
 /// The same with maps that others share, by their names and where they are pinned.
 pub(crate) fn sharing_shell(
-    name: &str,
+    algorithm: Algorithm,
     base: Base,
     mode: Mode,
     kernel: &Kernel,
     shared: &[(&str, PathBuf)],
 ) -> Result<Object, Error> {
-    let mut opened = fitted(name, base, mode, kernel)?;
+    let mut opened = fitted(algorithm, base, mode, kernel)?;
     share(&mut opened.object, shared)?;
-    opened.load(name)
+    opened.load(algorithm.name())
 }
 
 /// The name of a map, which libbpf makes of a section where it has one element.
@@ -136,17 +144,24 @@ fn share(object: &mut OpenObject, pinned: &[(&str, PathBuf)]) -> Result<(), Erro
     Ok(())
 }
 
-fn fitted(name: &str, base: Base, mode: Mode, kernel: &Kernel) -> Result<Fitted, Error> {
+fn fitted(algorithm: Algorithm, base: Base, mode: Mode, kernel: &Kernel) -> Result<Fitted, Error> {
+    let name = algorithm.name();
     let mut opened = match base {
         Base::Bbr => Fitted::open(&format!("{name}_bbr"), kernel)?,
         Base::Cubic | Base::Reno => Fitted::open(name, kernel)?,
     };
-    decide(&mut opened.object, base, mode, kernel).map_err(failed("prepare", name))?;
+    decide(&mut opened.object, algorithm, base, mode, kernel).map_err(failed("prepare", name))?;
     Ok(opened)
 }
 
 /// Sets what is decided of a shell before it is loaded.
-fn decide(object: &mut OpenObject, base: Base, mode: Mode, kernel: &Kernel) -> libbpf_rs::Result<()> {
+fn decide(
+    object: &mut OpenObject,
+    algorithm: Algorithm,
+    base: Base,
+    mode: Mode,
+    kernel: &Kernel,
+) -> libbpf_rs::Result<()> {
     constant::set(object, ".rodata.base", &(base as u32).to_ne_bytes())?;
     for (section, on) in [(".rodata.observing", mode.observing), (".rodata.guarding", mode.guarding)] {
         constant::set(object, section, &u32::from(on).to_ne_bytes())?;
@@ -160,8 +175,14 @@ fn decide(object: &mut OpenObject, base: Base, mode: Mode, kernel: &Kernel) -> l
         }
     }
     constant::set(object, ".rodata.tick", &(clock::tick().as_micros() as u32).to_ne_bytes())?;
-    let without: &[_] = if mode.after_exit.has(AfterExit::Probe) { &[] } else { &[PROBING] };
-    operations::fit(object, kernel, without)
+    let mut without = Vec::new();
+    if !mode.after_exit.has(AfterExit::Probe) {
+        without.push(PROBING);
+    }
+    if !paces(algorithm, base, mode.start) {
+        without.push(PACING);
+    }
+    operations::fit(object, kernel, &without)
 }
 
 /// Which sockets the iterators of `bpf/migrate.bpf.c` deal with, and how.
@@ -275,10 +296,11 @@ mod tests {
         let kernel = Kernel::read().unwrap();
         let mut compared = 0;
         // The shells read the same of the kernel: that of the least algorithm stands for all, over each base.
+        let plain = onramp_algorithm::find("plain").unwrap();
         for (base, name) in [(Base::Cubic, "plain"), (Base::Bbr, "plain_bbr")] {
             let mut whole = open(name, None).unwrap();
-            decide(&mut whole, base, Mode::everything(base), &kernel).unwrap();
-            let fitted = shell("plain", base, &kernel).unwrap();
+            decide(&mut whole, plain, base, Mode::everything(base), &kernel).unwrap();
+            let fitted = shell(plain, base, &kernel).unwrap();
             compared += same_as_by_all_types(name, fitted, Ok(whole));
         }
         let none = Migrating { from: "", to: None, current: None };

@@ -51,7 +51,7 @@ pub(crate) fn info(id: u32) -> Option<ProgramInfo> {
 }
 
 fn loaded(algorithm: Algorithm, base: Base, kernel: &Kernel) -> Result<Vec<Program>, Error> {
-    let object = open::shell(algorithm.name(), base, kernel)?;
+    let object = open::shell(algorithm, base, kernel)?;
     let prefix = format!("{}_", algorithm.name());
     let mut programs = Vec::new();
     // Operations that this kernel does not have are not loaded.

@@ -49,6 +49,7 @@ impl Error {
             | Self::NotOfBase { .. }
             | Self::ObservesWith { .. }
             | Self::NoStartPolicy
+            | Self::CannotStart { .. }
             | Self::UntrustedFile { .. }
             | Self::UnknownControl { .. }
             | Self::Cgroup { .. }

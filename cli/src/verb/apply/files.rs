@@ -243,8 +243,7 @@ impl Reading {
     }
 
     fn select(&mut self, source: &Source, file: &File) -> anyhow::Result<()> {
-        let options = self.desired.attach.values();
-        let attached = options.map(|options| (options.parameters.algorithm(), options.profile.clone()));
+        let attached = self.desired.attach.values();
         let controls = self.controls.get_or_insert_with(|| Controls::with(attached));
         for wanted in &file.select {
             let place = source.place(wanted.span().start);

@@ -375,11 +375,17 @@ struct Missing {
     controls: BTreeSet<String>,
     /// By control and profile.
     profiles: BTreeSet<(String, String)>,
+    /// Controls that do not start from what is known of a path.
+    starts: BTreeSet<String>,
 }
 
 impl Missing {
     fn new(rules: &[Rule]) -> anyhow::Result<Self> {
-        Ok(Self { controls: missing_controls(rules)?, profiles: select::missing_profiles(rules) })
+        Ok(Self {
+            controls: missing_controls(rules)?,
+            profiles: select::missing_profiles(rules),
+            starts: select::missing_starts(rules),
+        })
     }
 
     fn control(&self, rule: &Rule) -> bool {
@@ -389,6 +395,10 @@ impl Missing {
     fn profile<'a>(&self, rule: &'a Rule) -> Option<&'a str> {
         let profile = rule.choice.profile.as_ref()?;
         self.profiles.contains(&(rule.choice.control.clone(), profile.clone())).then_some(profile)
+    }
+
+    fn start(&self, rule: &Rule) -> bool {
+        rule.choice.resume.is_some() && self.starts.contains(&rule.choice.control)
     }
 }
 
@@ -400,6 +410,10 @@ fn line(rule: &Rule, missing: &Missing) -> String {
     let control = &rule.choice.control;
     let note = if missing.control(rule) {
         format!("  # {control} is not registered: as without a rule")
+    } else if missing.start(rule) {
+        format!(
+            "  # {control} as it is attached does not start from a known path: `onramp upgrade {control} --start resume` mends it, but over BBR"
+        )
     } else {
         missing.profile(rule).map_or_else(String::new, |profile| {
             format!(

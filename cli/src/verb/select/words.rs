@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use clap::Args;
-use onramp_loader::ParameterSet;
 use onramp_loader::algorithm::{Algorithm, did_you_mean};
-use onramp_loader::select::{Cgroup, Choice, KnownPath, Profile, Rule, Side, Target};
+use onramp_loader::select::{self, Cgroup, Choice, KnownPath, Profile, Rule, Side, Target};
 use onramp_loader::telemetry::Level;
+use onramp_loader::{AttachOptions, ParameterSet};
 use onramp_net::Prefix;
 
 use crate::failure::Usage;
@@ -77,22 +77,22 @@ pub(in crate::verb) struct Controls {
     names: BTreeMap<String, String>,
     /// Profiles as rules name them, by control and as they are given.
     profiles: BTreeMap<(String, String), Option<String>>,
-    /// Algorithms that will be attached, and the profile of each.
-    attaching: BTreeMap<&'static str, String>,
+    /// Algorithms that will be attached.
+    attaching: BTreeMap<&'static str, AttachOptions>,
     /// What is to be made if an algorithm has it not.
     pub made: Vec<Profile>,
 }
 
 impl Controls {
-    /// With algorithms that will be attached, and the profile of each, which a rule need not name. What they have now does not
-    /// count then.
-    pub fn with(attaching: impl IntoIterator<Item = (Algorithm, String)>) -> Self {
+    /// With algorithms that will be attached, whose profile a rule need not name. What they have now does not count then.
+    pub fn with<'a>(attaching: impl IntoIterator<Item = &'a AttachOptions>) -> Self {
         let mut controls = Self::default();
-        for (algorithm, profile) in attaching {
+        for options in attaching {
+            let algorithm = options.parameters.algorithm();
             for name in [algorithm.name().to_owned(), algorithm.congestion_control()] {
                 controls.names.insert(name, algorithm.congestion_control());
             }
-            controls.attaching.insert(algorithm.name(), profile);
+            controls.attaching.insert(algorithm.name(), options.clone());
         }
         controls
     }
@@ -106,6 +106,15 @@ impl Controls {
         Ok(control)
     }
 
+    /// Fails unless connections of a control of onramp's can start from what is known of their path.
+    fn require_start(&self, control: &str) -> Result<(), onramp_loader::Error> {
+        let algorithm = onramp_loader::find(control)?;
+        match self.attaching.get(algorithm.name()) {
+            Some(options) => select::check_start(algorithm, options.base, options.start),
+            None => select::require_start(algorithm),
+        }
+    }
+
     /// The name of a profile for a control; `None`: that of the attachment.
     fn profile(&mut self, control: &str, given: &str) -> anyhow::Result<Option<String>> {
         let key = (control.to_owned(), given.to_owned());
@@ -117,7 +126,7 @@ impl Controls {
             profile: given.into(),
         })?;
         let name = match self.attaching.get(algorithm.name()) {
-            Some(own) if own == given => None,
+            Some(options) if options.profile == given => None,
             Some(_) => Some(self.make(made(algorithm, given)?)?),
             None => {
                 let sets = onramp_loader::parameter_sets(algorithm)?;
@@ -211,6 +220,9 @@ impl RuleWords {
         let profile = self.profile.as_deref().map(|given| controls.profile(&control, given));
         let profile = profile.transpose()?.flatten();
         let resume = self.resume.as_deref().map(|given| known_path(&control, given)).transpose()?;
+        if resume.is_some() {
+            controls.require_start(&control)?;
+        }
         Ok(Rule { target, choice: Choice { control, profile, initial_window, resume } })
     }
 

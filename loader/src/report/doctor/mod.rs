@@ -156,10 +156,10 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
     let without_cubic = if kernel.missing_cubic().is_some() { "use --base reno" } else { REFUSED };
     let mut checks: Vec<Check> = Vec::new();
     for algorithm in onramp_algorithm::all() {
-        let result = tried(open::shell(algorithm.name(), Base::Cubic, kernel));
+        let result = tried(open::shell(algorithm, Base::Cubic, kernel));
         checks.push(Check::new(algorithm.name(), "onramp attach, base cubic", result, without_cubic));
     }
-    let least = onramp_algorithm::baseline().name();
+    let least = onramp_algorithm::baseline();
     let reno = tried(open::shell(least, Base::Reno, kernel));
     checks.push(Check::new("base reno", "kernels without CUBIC in BPF", reno, REFUSED));
     if bbr::require(kernel).is_ok() {

@@ -205,6 +205,14 @@ pub enum Error {
         "no attachment remembers paths: `onramp attach ALG --start resume+window`, or `onramp upgrade ALG --start resume+window`"
     )]
     NoStartPolicy,
+    /// A rule that says what is known of a path, for an algorithm whose code cannot pace as it is attached.
+    #[error(
+        "{algorithm} as it is attached cannot pace, which a start from what is known of a path needs: `onramp upgrade {algorithm} --start resume` first; in a file of `onramp apply`, start = \"resume\" in [attach.{algorithm}]"
+    )]
+    CannotStart {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
     /// Options of the base where it is to run as if there were no algorithm.
     #[error(
         "what only observes leaves the base as the kernel has it: leave out {options}, or do not only observe"
