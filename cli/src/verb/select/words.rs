@@ -101,7 +101,7 @@ impl Controls {
         if let Some(control) = self.names.get(name) {
             return Ok(control.clone());
         }
-        let control = onramp_loader::select::control(name)?;
+        let control = select::control(name)?;
         self.names.insert(name.into(), control.clone());
         Ok(control)
     }
