@@ -126,6 +126,9 @@ fn a_rule_is_refused_over_code_that_cannot_pace_and_listed_as_without_effect_whe
     assert!(!listed().contains("--start resume"));
     onramp("upgrade plain --start double").ok();
     assert!(listed().contains("--start resume"));
+    let checks = json("doctor")["checks"].clone();
+    let row = checks.as_array().unwrap().iter().find(|row| row["name"] == "known paths of select").unwrap();
+    assert_eq!(row["verdict"], "warning");
     onramp("upgrade plain --start resume").ok();
     rule("--resume 2mbit,200ms", "plain");
     assert_eq!(first_flight(), 17);

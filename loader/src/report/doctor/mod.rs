@@ -54,6 +54,7 @@ pub fn doctor() -> Vec<Check> {
     checks.extend(other_defaults());
     checks.extend(path::cached_thresholds().map(|found| found.check()));
     checks.extend(rules());
+    checks.extend(starts());
     checks
 }
 
@@ -234,6 +235,15 @@ fn rules() -> Option<Check> {
             "on the host the next change of a rule has them hold everywhere, as `onramp select load`",
         ),
     )
+}
+
+/// Rules that say what is known of a path, for a control whose connections start without it.
+fn starts() -> Option<Check> {
+    let cannot = select::missing_starts(&select::selection().ok().flatten()?.rules);
+    let algorithm = onramp_algorithm::find_control(cannot.first()?)?.name();
+    let found = format!("those of {} have no effect", cannot.into_iter().collect::<Vec<_>>().join(", "));
+    let advice = format!("`onramp upgrade {algorithm} --start resume`; over base bbr there is no such start");
+    Some(Check::ok("known paths of select", "select --resume", found).warned(advice))
 }
 
 /// Whether the current network namespace is the host's own: it alone shows settings that the host has once.
