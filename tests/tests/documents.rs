@@ -110,13 +110,26 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
     let rows = results("docs/evaluation/after-exit.csv");
     assert_eq!(rows_of_profiles(&rows, "docs/after-exit.md", &["ramp", OPTIONS]), profiles(&rows).len());
     let rows = results("docs/evaluation/after-exit-paths.csv");
-    for (arm, name) in [("ramp", "`ramp`"), (OPTIONS, "with both options it")] {
+    let arms =
+        [("ramp", "`ramp`"), (OPTIONS, "with both options it"), ("ramp:after_exit=floor", "with the floor alone it")];
+    for (arm, name) in arms {
         let (time, lost, reference) = ratio(&rows, "6.12", arm, "cubic");
         let share = lost / reference;
         let figures =
             format!("{name} takes {time:.3} of stock CUBIC's time with {share:.2} of its retransmissions");
         states("docs/after-exit.md", &figures);
     }
+    let rows = results("docs/evaluation/after-exit-neighbours-kernel.csv");
+    let keeps = |arm: &str| {
+        let runs = rows.iter().filter(|row| row["path"] == "cubic-of-160-ms" && row["arm"] == arm);
+        median(runs.map(|row| number(row, "neighbour_keeps_percent")).collect())
+    };
+    let figures = format!(
+        "keeps {:.0} % next to `ramp` of 40 ms, and {:.0} % with both options",
+        keeps("ramp"),
+        keeps(OPTIONS)
+    );
+    states("docs/after-exit.md", &figures);
     let rows = results("docs/evaluation/after-exit-neighbours.csv");
     for queue in ["0.05", "0.1", "0.25", "0.5", "1"] {
         let mean = |figure: &str, arm: &str| {
