@@ -110,8 +110,11 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
     let rows = results("docs/evaluation/after-exit.csv");
     assert_eq!(rows_of_profiles(&rows, "docs/after-exit.md", &["ramp", OPTIONS]), profiles(&rows).len());
     let rows = results("docs/evaluation/after-exit-paths.csv");
-    let arms =
-        [("ramp", "`ramp`"), (OPTIONS, "with both options it"), ("ramp:after_exit=floor", "with the floor alone it")];
+    let arms = [
+        ("ramp", "`ramp`"),
+        (OPTIONS, "with both options it"),
+        ("ramp:after_exit=floor", "with the floor alone it"),
+    ];
     for (arm, name) in arms {
         let (time, lost, reference) = ratio(&rows, "6.12", arm, "cubic");
         let share = lost / reference;
