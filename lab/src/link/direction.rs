@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::access::Head;
 use super::cross::Cross;
-use super::queue::{Queue, Waiting};
+use super::queue::Queue;
 use super::random::{Random, purpose};
 use super::reordering::Reordering;
 use super::spec::{RATES_BPS, within};
 use super::transmitter::Transmitter;
+use super::waiting::Waiting;
 use super::{
     Counters, Depth, DirectionSpec, DropCause, Jitter, Limit, LinkSample, LinkSpec, Loss, Nanos, RangeError,
     RateSpec, build, handover, jitter, loss, micros, outage, rate,

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::Nanos;
 use super::aqm::{Aqm, Depth};
 use super::codel::CoDel;
-use super::queue::{Waiting, marked, turn};
+use super::waiting::{Waiting, marked, turn};
 
 /// Bytes that a flow may send in its turn: a packet with its Ethernet header (RFC 8290, section 5.2).
 const QUANTUM: i64 = 1_514;

@@ -52,6 +52,7 @@ mod rate;
 mod reordering;
 mod steps;
 mod transmitter;
+mod waiting;
 
 #[cfg(test)]
 mod tests;
