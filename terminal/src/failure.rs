@@ -3,6 +3,9 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 /// It failed.
 pub const FAILURE: u8 = 1;
@@ -37,6 +40,17 @@ impl Error for Usage {}
 /// The exit code of an error: that of wrong usage, or what `library` says of an error of its own.
 pub fn code<E: Error + Send + Sync + 'static>(error: &anyhow::Error, library: impl FnOnce(&E) -> u8) -> u8 {
     if error.is::<Usage>() { USAGE } else { error.downcast_ref().map_or(FAILURE, library) }
+}
+
+/// The exit code of a command that has ended: its own, or 128 plus the signal that ended it.
+pub fn of_command(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILURE)
+}
+
+/// Of a command that cannot be started, as env(1): 127 not found, 126 not executable.
+pub fn not_started(error: &io::Error) -> u8 {
+    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
 /// An error and its causes, without those that it already quotes.

@@ -1,12 +1,9 @@
 //! A socket at a moment.
 
-use onramp_net::sock_diag::{Socket, SocketMemory, TcpInfo};
+use onramp_net::sock_diag::{Socket, SocketMemory, TcpInfo, ca_state};
 
 use super::limit::Limit;
 
-/// The window is reduced from this `tcpi_ca_state` on: CWR, recovery, and loss, which is after a timeout.
-const CWR: u8 = 2;
-const LOSS: u8 = 4;
 /// Smoothed RTT over the minimum RTT from which on a queue stands, percent: in slow start each round has a queue of its
 /// own burst (the half that HyStart and SEARCH tolerate), later none.
 const QUEUE_IN_SLOW_START_PERCENT: u64 = 150;
@@ -45,7 +42,7 @@ impl Sample {
 
     /// Whether the window is being reduced.
     pub fn is_reduced(&self) -> bool {
-        self.info.ca_state >= CWR
+        self.info.ca_state >= ca_state::CWR
     }
 
     /// The limit now, but for what the kernel counts: in flight are what fills the congestion window, or less and then
@@ -54,7 +51,11 @@ impl Sample {
         let info = &self.info;
         if self.is_reduced() {
             // What is retransmitted leaves a full queue full.
-            return if info.ca_state < LOSS && self.path_is_full() { Limit::Path } else { Limit::Recovery };
+            return if info.ca_state < ca_state::LOSS && self.path_is_full() {
+                Limit::Path
+            } else {
+                Limit::Recovery
+            };
         }
         let in_flight = u64::from(info.in_flight());
         let unsent = info.notsent_bytes > 0;

@@ -1,15 +1,11 @@
 //! The first slow start, as far as samples show it.
 
 use onramp_loader::ExitReason;
-use onramp_net::sock_diag::TcpInfo;
+use onramp_net::sock_diag::{TcpInfo, ca_state};
 
 use super::limit::{Limit, Parts};
 use super::sample::Sample;
 
-/// `tcpi_ca_state`.
-const CWR: u8 = 2;
-const RECOVERY: u8 = 3;
-const LOSS: u8 = 4;
 /// Segments that a flow has acknowledged at most where its begin was seen: HyStart exits at no smaller window
 /// (`hystart_low_window`, net/ipv4/tcp_cubic.c), so an ssthresh by then is older than the connection.
 const BEGIN_SEGMENTS: u64 = 16;
@@ -130,14 +126,14 @@ impl Tracker {
 
 /// Why the window was reduced between two samples; `None`: it was not.
 fn reduced(then: &TcpInfo, now: &TcpInfo) -> Option<ExitReason> {
-    if now.total_rto > then.total_rto || now.ca_state == LOSS {
+    if now.total_rto > then.total_rto || now.ca_state == ca_state::LOSS {
         Some(ExitReason::Timeout)
-    } else if now.retrans_total > then.retrans_total || now.lost > 0 || now.ca_state == RECOVERY {
+    } else if now.retrans_total > then.retrans_total || now.lost > 0 || now.ca_state == ca_state::RECOVERY {
         Some(ExitReason::Loss)
     } else if now.delivered_ce > then.delivered_ce {
         Some(ExitReason::Ecn)
     } else {
-        (now.ca_state == CWR).then_some(ExitReason::LocalCongestion)
+        (now.ca_state == ca_state::CWR).then_some(ExitReason::LocalCongestion)
     }
 }
 

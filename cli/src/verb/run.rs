@@ -1,16 +1,14 @@
 //! `onramp run`.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use clap::Args;
 use onramp_loader::{Action, AttachOptions, Error, Ran};
 
 use super::plan;
 use crate::basis;
-use crate::failure::Usage;
+use crate::failure::{self, Usage};
 use crate::output::{Output, say};
 use crate::settings::Settings;
 
@@ -66,7 +64,7 @@ impl Run {
         match onramp_loader::run(&options, Command::new(program).args(arguments)) {
             Ok(ran) => {
                 warn(&ran);
-                Ok(code(ran.status))
+                Ok(failure::of_command(ran.status))
             }
             Err(error) => match not_started(&error) {
                 Some(code) => {
@@ -120,17 +118,10 @@ fn warn(ran: &Ran) {
     }
 }
 
-fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
-}
-
-/// As env(1): 127 not found, 126 not executable.
+/// `None`: it has been started.
 fn not_started(error: &Error) -> Option<u8> {
     match error {
-        Error::Io { action: "start", source, .. } => {
-            Some(if source.kind() == ErrorKind::NotFound { 127 } else { 126 })
-        }
+        Error::Io { action: "start", source, .. } => Some(failure::not_started(source)),
         _ => None,
     }
 }

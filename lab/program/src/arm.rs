@@ -160,7 +160,7 @@ impl Arms {
                 let after_exit = arm.options(AFTER_EXIT).map_err(Usage::error)?.unwrap_or_default();
                 let start = arm.options(START).map_err(Usage::error)?.unwrap_or_default();
                 // A start by a rule is paced, which the code of these can do with a start of its own alone.
-                let paced = arm.known_path.is_none() || algorithm.paces() || !start.is_empty();
+                let paced = arm.known_path.is_none() || select::check_start(algorithm, base, start).is_ok();
                 let start = if paced { start } else { StartPolicies::of_base("cubic") };
                 let of_base = |name: &str| [BASE, AFTER_EXIT, START].contains(&name);
                 let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| !of_base(name)).collect();

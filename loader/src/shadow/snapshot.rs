@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 
 use crate::object::abi::{SocketSnapshot, address, snapshot_kind, text};
 
-/// `enum tcp_ca_state`.
+/// States of loss recovery, as wide as in a snapshot.
 pub(crate) mod state {
-    pub const OPEN: u32 = 0;
-    pub const CWR: u32 = 2;
-    pub const RECOVERY: u32 = 3;
-    pub const LOSS: u32 = 4;
+    use onramp_net::sock_diag::ca_state;
+
+    pub const OPEN: u32 = ca_state::OPEN as u32;
+    pub const CWR: u32 = ca_state::CWR as u32;
+    pub const RECOVERY: u32 = ca_state::RECOVERY as u32;
+    pub const LOSS: u32 = ca_state::LOSS as u32;
 }
 
 impl SocketSnapshot {

@@ -31,7 +31,7 @@ use nix::errno::Errno;
 use thiserror::Error;
 
 pub use record::{Socket, SocketMemory, States, Storage, TcpState};
-pub use tcp_info::TcpInfo;
+pub use tcp_info::{TcpInfo, ca_state};
 
 use crate::netlink::{messages, u32_at};
 

@@ -6,6 +6,18 @@ use crate::netlink::{u8_at, u16_at, u32_at, u64_at};
 /// The kernel's "no threshold yet" (`TCP_INFINITE_SSTHRESH`).
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
+/// States of loss recovery (`enum tcp_ca_state`, include/uapi/linux/tcp.h); 1 is disorder.
+pub mod ca_state {
+    /// Nothing is missing.
+    pub const OPEN: u8 = 0;
+    /// The window is reduced after an ECN mark, or for congestion of this host.
+    pub const CWR: u8 = 2;
+    /// What is lost is retransmitted.
+    pub const RECOVERY: u8 = 3;
+    /// After a timeout.
+    pub const LOSS: u8 = 4;
+}
+
 /// What the kernel reports about a TCP connection. Segments are of [`TcpInfo::snd_mss`] bytes.
 ///
 /// The struct grew at its end over the years. A field that an older kernel does not send is 0 (or `None`). All
@@ -14,7 +26,7 @@ const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 pub struct TcpInfo {
     /// Bytes of the struct that the kernel sent, to distinguish a 0 from a field it does not know.
     pub length_bytes: usize,
-    /// Loss recovery state: 0 open, 1 disorder, 2 CWR (after ECN), 3 recovery, 4 loss (after a timeout).
+    /// State of loss recovery, see [`ca_state`].
     pub ca_state: u8,
     /// Consecutive retransmission timeouts of the oldest segment.
     pub consecutive_timeouts: u8,

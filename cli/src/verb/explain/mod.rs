@@ -6,8 +6,7 @@ mod text;
 mod watched;
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
-use std::os::unix::process::ExitStatusExt;
+use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use onramp_net::Namespace;
 use onramp_net::sock_diag::{SockDiag, SockDiagError, States};
 
 use crate::consumer::Signals;
-use crate::failure::Usage;
+use crate::failure::{self, Usage};
 use crate::filter::Filter;
 use crate::output::{Output, printable, say};
 use crate::units;
@@ -88,7 +87,7 @@ impl Explain {
             Ok(command) => command,
             Err(error) => {
                 say(&format!("error: cannot start {:?}: {error}", self.command[0].to_string_lossy()));
-                return Ok(if error.kind() == ErrorKind::NotFound { 127 } else { 126 });
+                return Ok(failure::not_started(&error));
             }
         };
         let owner = owner.or_else(|| command.as_ref().map(|child| Owner::of_child(child.id())));
@@ -111,7 +110,7 @@ impl Explain {
         if !self.follow {
             output.data(&report, || text::report(&report, output))?;
         }
-        Ok(status.map_or(0, code))
+        Ok(status.map_or(0, failure::of_command))
     }
 
     fn start(&self) -> io::Result<Option<Child>> {
@@ -202,11 +201,6 @@ fn print_row(row: &FlowRow, output: &Output) -> anyhow::Result<()> {
     let mut line = Vec::new();
     output.line(&mut line, row)?;
     output.raw(&line)
-}
-
-fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 /// The network namespace of a process, if it is not this one.

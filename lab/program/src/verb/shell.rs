@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read};
 use std::net::TcpListener;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::thread;
 
@@ -13,6 +12,7 @@ use onramp_lab::host::{Hosts, RECEIVER, SENDER};
 use onramp_profiles::Profile;
 
 use super::require_root;
+use crate::failure;
 use crate::output::say;
 use crate::profile;
 
@@ -70,10 +70,7 @@ impl Shell {
         let mut command = hosts.sender().command("unshare");
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]).args(&words);
         match command.status() {
-            Ok(status) => {
-                let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-                Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
-            }
+            Ok(status) => Ok(failure::of_command(status)),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 say("error: cannot find `unshare`; install util-linux");
                 Ok(NOT_FOUND)
