@@ -24,7 +24,7 @@ declare -A without=([6.1]=" hystart_witness select_haproxy " [6.12]=" select_hap
 modules=(tcp_bbr tcp_dctcp sch_fq sch_netem)
 programs=(
 	bash cat chmod crun curl dmesg env false head id ip iperf3 kill ls mkdir mount nsenter prlimit readlink rm rmdir seq setpriv
-	setsid sh sleep socat ss stty sysctl systemctl tc test timeout touch true umount unshare
+	setsid sh sleep socat ss stty sysctl systemctl tc tcpdump test timeout touch true umount unshare
 )
 # These are looked for at their places.
 files=(

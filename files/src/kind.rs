@@ -24,11 +24,11 @@ const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\xff\xfe", "saved as UTF-16: save it as UTF-8"),
     (b"\xfe\xff", "saved as UTF-16: save it as UTF-8"),
     (b"\x7fELF", "a program (ELF)"),
-    (b"\xd4\xc3\xb2\xa1", of_acks!("a packet capture (pcap)")),
-    (b"\xa1\xb2\xc3\xd4", of_acks!("a packet capture (pcap)")),
-    (b"\x4d\x3c\xb2\xa1", of_acks!("a packet capture (pcap)")),
-    (b"\xa1\xb2\x3c\x4d", of_acks!("a packet capture (pcap)")),
-    (b"\x0a\x0d\x0d\x0a", of_acks!("a packet capture (pcapng)")),
+    (b"\xd4\xc3\xb2\xa1", PCAP),
+    (b"\xa1\xb2\xc3\xd4", PCAP),
+    (b"\x4d\x3c\xb2\xa1", PCAP),
+    (b"\xa1\xb2\x3c\x4d", PCAP),
+    (b"\x0a\x0d\x0d\x0a", PCAPNG),
     (b"snoop\0\0\0", of_acks!("a packet capture (snoop)")),
     (b"\x1e{", QLOG),
     (b"\x1e\n{", QLOG),
@@ -41,6 +41,10 @@ const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\x89PNG", "a picture (PNG)"),
     (b"%PDF-", "a PDF document"),
 ];
+const PCAP: &str =
+    "a packet capture (pcap): `onramp explain`, `onramp replay` and `onramp-lab sim path` read it";
+const PCAPNG: &str =
+    "a packet capture (pcapng): `onramp explain`, `onramp replay` and `onramp-lab sim path` read it";
 const QLOG: &str =
     "qlog, which keeps too little of an acknowledgment: give the recording that it was made from";
 

@@ -73,6 +73,14 @@ pub enum Error {
         /// What is missing.
         reason: String,
     },
+    /// A capture that can be used in part.
+    #[error("{}: {reason}", bounded::name(path))]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// What cannot be used, and how much.
+        reason: String,
+    },
     /// Written by another version of onramp in a form that this one does not know.
     #[error(
         "{path} has schema {found}, and this build of onramp reads schema {known}: use the build that wrote it"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What there is to replay under a path: a recording, or acknowledgments as text.
+//! What there is to replay under a path: a recording, a packet capture, or acknowledgments as text.
 
 use std::io::{Cursor, Read};
 use std::path::Path;
 
 use crate::bounded;
+use crate::capture;
 use crate::error::Error;
 use crate::file::{FILE_BYTES, MAGIC};
 use crate::kind;
@@ -13,13 +14,13 @@ use crate::reader::Recording;
 
 /// What a path stands for.
 pub enum Input {
-    /// A recording, or a file of one.
+    /// A recording, a file of one, or a packet capture.
     Recording(Box<Recording>),
     /// Anything else, from its beginning.
     Text(Box<dyn Read>),
 }
 
-/// Opens a recording's directory, its manifest or a file of it, or text; `-` is standard input.
+/// Opens a recording's directory, its manifest or a file of it, a packet capture, or text; `-` is standard input.
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::NotARecording`].
@@ -33,6 +34,9 @@ pub fn input(path: &Path) -> Result<Input, Error> {
     let mut source = bounded::source(path).map_err(Error::read(path))?;
     let mut begin = Vec::new();
     source.by_ref().take(kind::HEAD as u64).read_to_end(&mut begin).map_err(Error::read(path))?;
+    if capture::is_capture(&begin) {
+        return capture::recording(Box::new(Cursor::new(begin).chain(source)), path).map(recording);
+    }
     if !begin.starts_with(MAGIC) && path.extension().is_none_or(|extension| extension != "parquet") {
         return Ok(Input::Text(Box::new(Cursor::new(begin).chain(source))));
     }
@@ -53,7 +57,7 @@ fn recording(recording: Recording) -> Input {
 }
 
 impl Recording {
-    /// Opens a recording's directory, its manifest, or one Parquet file of it; `-` is standard input. A manifest that cannot
+    /// Opens a recording's directory, its manifest, one Parquet file of it, or a packet capture; `-` is standard input. A manifest that cannot
     /// be read, or that lists files which are not there, is a problem and no error.
     ///
     /// # Errors

@@ -9,6 +9,7 @@
 
 mod batch;
 mod budget;
+mod capture;
 mod column;
 mod csv;
 mod error;

@@ -29,6 +29,8 @@ pub struct Recording {
     pub problems: Vec<Error>,
     /// What reading may take.
     pub budget: Budget,
+    /// It is a packet capture: windows and limits are inferred from it.
+    pub captured: bool,
     files: Vec<Source>,
 }
 
@@ -46,6 +48,8 @@ enum Held {
     File,
     /// In memory.
     Memory(Bytes),
+    /// In memory, decoded: columns of this table.
+    Rows(&'static str, Vec<Column>),
 }
 
 impl Source {
@@ -55,6 +59,9 @@ impl Source {
 
     /// By its name, so that other tables' files are not opened; a single file may have been renamed.
     fn may_hold(&self, table: &str) -> bool {
+        if let Held::Rows(held, _) = &self.held {
+            return *held == table;
+        }
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let known = crate::rows::TABLES.iter().find(|(known, _)| name.starts_with(&format!("{known}-")));
         known.is_none_or(|(known, _)| *known == table)
@@ -62,13 +69,16 @@ impl Source {
 
     fn part(&self) -> Result<Part, Error> {
         match &self.held {
-            Held::File => Part::open(&self.path),
             Held::Memory(bytes) => Part::new(&self.path, bytes.clone()),
+            Held::File | Held::Rows(..) => Part::open(&self.path),
         }
     }
 
     /// Its table, and how many rows it says that it has.
     fn stated_rows(&self) -> Result<(String, usize), Error> {
+        if let Held::Rows(table, columns) = &self.held {
+            return Ok(((*table).to_owned(), columns.first().map_or(0, Column::len)));
+        }
         self.part().map(|part| (part.table, part.rows))
     }
 
@@ -81,6 +91,9 @@ impl Source {
         budget: &Budget,
     ) -> Result<Option<Vec<Column>>, Error> {
         budget.wanted(&self.path)?;
+        if let Held::Rows(held, columns) = &self.held {
+            return Ok((*held == table).then(|| columns.clone()));
+        }
         let part = self.part()?;
         if part.table != table {
             return Ok(None);
@@ -90,12 +103,40 @@ impl Source {
     }
 }
 
+/// Rows that become a recording.
+pub(crate) struct Rows {
+    path: PathBuf,
+    files: Vec<Source>,
+}
+
+impl Rows {
+    /// Rows that are handed out at once.
+    const CHUNK: usize = 1 << 16;
+
+    pub fn add<R: Row>(&mut self, rows: Vec<R>) {
+        let new = || -> Vec<Column> { R::COLUMNS.iter().map(|spec| Column::new(spec.kind)).collect() };
+        let mut columns = new();
+        for (at, row) in rows.into_iter().enumerate() {
+            if at > 0 && at % Self::CHUNK == 0 {
+                self.keep(R::TABLE, std::mem::replace(&mut columns, new()));
+            }
+            row.push(&mut columns);
+        }
+        self.keep(R::TABLE, columns);
+    }
+
+    fn keep(&mut self, table: &'static str, columns: Vec<Column>) {
+        self.files.push(Source { path: self.path.clone(), held: Held::Rows(table, columns) });
+    }
+}
+
 impl Recording {
     pub(crate) fn of_file(path: &Path) -> Self {
         Self {
             manifest: None,
             problems: Vec::new(),
             budget: Budget::default(),
+            captured: false,
             files: vec![Source::at(path.to_owned())],
         }
     }
@@ -119,7 +160,8 @@ impl Recording {
             let reason = format!("it holds neither {} nor a .parquet file", manifest::FILE);
             return Err(Error::NotARecording { path: path.to_owned(), reason });
         }
-        let mut recording = Self { manifest: None, problems: Vec::new(), budget: Budget::default(), files };
+        let mut recording =
+            Self { manifest: None, problems: Vec::new(), budget: Budget::default(), captured: false, files };
         match Manifest::read(path) {
             Ok(manifest) => {
                 recording.look_for_listed(path, &manifest);
@@ -132,8 +174,13 @@ impl Recording {
 
     /// A recording whose files are in memory, by their names: Parquet and the manifest. Any other is a problem.
     pub fn of_files(files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) -> Self {
-        let mut recording =
-            Self { manifest: None, problems: Vec::new(), budget: Budget::default(), files: Vec::new() };
+        let mut recording = Self {
+            manifest: None,
+            problems: Vec::new(),
+            budget: Budget::default(),
+            captured: false,
+            files: Vec::new(),
+        };
         for (path, bytes) in files {
             if path.file_name().is_some_and(|name| name == manifest::FILE) {
                 match Manifest::parse(&path, &String::from_utf8_lossy(&bytes)) {
@@ -146,6 +193,19 @@ impl Recording {
         }
         recording.files.sort_by(|one, other| one.path.cmp(&other.path));
         recording
+    }
+
+    /// A recording of rows that were read from a file of another kind.
+    pub(crate) fn of_rows(path: &Path, add: impl FnOnce(&mut Rows)) -> Self {
+        let mut rows = Rows { path: path.to_owned(), files: Vec::new() };
+        add(&mut rows);
+        Self {
+            manifest: None,
+            problems: Vec::new(),
+            budget: Budget::default(),
+            captured: true,
+            files: rows.files,
+        }
     }
 
     /// How many flows began or were met; more than `most` are not counted.

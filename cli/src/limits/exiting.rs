@@ -16,6 +16,7 @@ pub(crate) fn exiting(control: &str) -> &str {
     match algorithm_of(control) {
         Some(name) if name == of_cubic().name() => "HyStart",
         Some(name) => name,
+        None if control.is_empty() => "the congestion control",
         None => control,
     }
 }

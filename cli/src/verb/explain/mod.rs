@@ -1,12 +1,14 @@
 //! `onramp explain`.
 
 mod owner;
+mod recorded;
 mod row;
 mod text;
 mod watched;
 
 use std::ffi::OsString;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,16 +16,17 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use onramp_files::bounded;
 use onramp_net::Namespace;
 use onramp_net::sock_diag::{SockDiag, SockDiagError, States};
 
 use crate::consumer::Signals;
-use crate::failure::{self, Usage};
+use crate::failure::{self, PARTIAL, Usage};
 use crate::filter::Filter;
 use crate::output::{Output, printable, say};
 use crate::units;
 use owner::Owner;
-use row::{FlowRow, Report};
+use row::{FlowRow, Report, Source};
 use watched::{Watched, WatchedFlow};
 
 /// Between two samples, at least.
@@ -40,6 +43,9 @@ const DURATION: Duration = Duration::from_secs(10);
 /// in congestion avoidance or in recovery, pacing, a queue of this host or the path was the limit; when and why
 /// slow start ended, and what that cost; and what to do.
 ///
+/// FILE is a packet capture (pcap or pcapng) of the sender's side, 128 bytes of each packet or more, or a recording of `onramp
+/// record`; - is standard input. A capture shows no congestion window: it is inferred from what is in flight.
+///
 /// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such as `=
 /// :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right.
 ///
@@ -54,7 +60,9 @@ const DURATION: Duration = Duration::from_secs(10);
   onramp explain dst 198.51.100.0/24 and dport = :443 --for 30s
   onramp explain --pid 4242 --for 1m
   onramp explain --follow --json | jq '.limited'
-  onramp explain -- curl -T large https://example.org/upload")]
+  onramp explain -- curl -T large https://example.org/upload
+  onramp explain slow.pcap dst 198.51.100.7
+  tcpdump -i eth0 -s 128 -U -w - tcp port 443 | onramp explain -")]
 pub(crate) struct Explain {
     /// Sample for this time: 30s, 10m, 2h [default: 10s; with --follow until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration, conflicts_with = "command")]
@@ -65,6 +73,9 @@ pub(crate) struct Explain {
     /// Print each flow when it ends
     #[arg(long)]
     follow: bool,
+    /// Packet capture or recording, in place of this host's sockets
+    #[arg(value_name = "FILE")]
+    file: Option<String>,
     /// Only flows that match, in the syntax of ss(8)
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
@@ -74,8 +85,13 @@ pub(crate) struct Explain {
 }
 
 impl Explain {
-    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
+    pub fn run(mut self, output: &Output) -> anyhow::Result<u8> {
+        let file = self.file.take_if(|word| is_file(word)).map(PathBuf::from);
+        let words: Vec<String> = self.file.iter().chain(&self.filter).cloned().collect();
+        let filter = Filter::parse(&words).map_err(Usage::error)?;
+        if let Some(file) = file {
+            return self.explain_file(&file, &filter, output);
+        }
         let owner = self.pid.map(Owner::of).transpose()?;
         let diag = match &owner {
             Some(owner) => owner.diag()?,
@@ -113,10 +129,41 @@ impl Explain {
         Ok(status.map_or(0, failure::of_command))
     }
 
+    fn explain_file(&self, file: &Path, filter: &Filter, output: &Output) -> anyhow::Result<u8> {
+        let live = [
+            ("--for", self.duration.is_some()),
+            ("--pid", self.pid.is_some()),
+            ("--follow", self.follow),
+            ("COMMAND", !self.command.is_empty()),
+        ];
+        if let Some((name, _)) = live.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(Usage::error(format!(
+                "{name} is for this host's sockets, and {} is a file: leave one of them out",
+                bounded::name(file)
+            )));
+        }
+        let recorded = recorded::read(file, filter)?;
+        recorded.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
+        let source = if recorded.captured { Source::Capture } else { Source::Recording };
+        let samples = recorded.watched.samples();
+        let report = Report::new(source, recorded.duration_us, samples, recorded.watched);
+        output.data(&report, || text::report(&report, output))?;
+        Ok(if recorded.problems.is_empty() { 0 } else { PARTIAL })
+    }
+
     fn start(&self) -> io::Result<Option<Child>> {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         Command::new(program).args(arguments).spawn().map(Some)
     }
+}
+
+/// Whether the first word names a file: no word of a filter does.
+fn is_file(word: &str) -> bool {
+    const KINDS: [&str; 4] = ["pcap", "pcapng", "cap", "parquet"];
+    let is_of_filter = ["src", "dst", "sport", "dport", "not", "any", "all"].contains(&word);
+    let path = Path::new(word);
+    let has_kind = path.extension().is_some_and(|kind| KINDS.iter().any(|known| kind == *known));
+    !is_of_filter && (bounded::is_standard(path) || path.exists() || has_kind)
 }
 
 /// A watch in progress.
@@ -179,7 +226,12 @@ impl Sampling<'_> {
     }
 
     fn finish(self) -> anyhow::Result<Report> {
-        let report = Report::new(self.begin.elapsed(), self.dumps, self.watched);
+        let report = Report::new(
+            Source::SockDiag,
+            self.begin.elapsed().as_micros() as u64,
+            self.dumps.into(),
+            self.watched,
+        );
         if let Some(output) = self.follow {
             for flow in &report.flows {
                 print_row(flow, output)?;

@@ -1,7 +1,5 @@
 //! What is said of flows, as JSON.
 
-use std::time::Duration;
-
 use onramp_loader::ExitReason;
 use onramp_recording::replay::PathEstimate;
 use serde::Serialize;
@@ -11,7 +9,7 @@ use crate::limits::{Account, Limit, Parts, SlowStart, Verdict, algorithm_of, ver
 use crate::output::Named;
 use crate::verb::ends::{Ends, canonical};
 
-/// By what each figure is known: `sampled`, to the time between two samples; `both`: part of it, mostly all, is counted by the
+/// By what each figure of sockets is known: `sampled`, to the time between two samples; `both`: part of it, mostly all, is counted by the
 /// kernel, to a jiffy. Moments and windows of exits are sampled.
 const KNOWN_BY: [(&str, &str); Limit::ALL.len()] = [
     ("application_us", "both"),
@@ -25,11 +23,33 @@ const KNOWN_BY: [(&str, &str); Limit::ALL.len()] = [
     ("path_us", "sampled"),
 ];
 
+/// Where the flows come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Source {
+    /// Sockets, sampled.
+    SockDiag,
+    /// What the kernel reported at each ACK.
+    Recording,
+    /// Packets at the sender.
+    Capture,
+}
+
+impl Source {
+    /// By what a figure is known, where sockets would know it by this.
+    fn known_by(self, sampled: &'static str) -> &'static str {
+        match self {
+            Self::SockDiag => sampled,
+            Self::Recording => "recorded",
+            Self::Capture => "inferred",
+        }
+    }
+}
+
 /// Of all flows.
 #[derive(Serialize)]
 pub(super) struct Report {
-    /// `sock_diag`.
-    pub source: &'static str,
+    pub source: Source,
     pub known_by: Named<&'static str>,
     pub duration_us: u64,
     /// On average between two samples.
@@ -53,7 +73,8 @@ pub(super) struct FlowRow {
     #[serde(skip)]
     pub title: String,
     pub cookie: u64,
-    pub congestion_control: String,
+    /// None: a packet capture does not say.
+    pub congestion_control: Option<String>,
     pub ended: bool,
     /// Its begin was seen.
     pub from_begin: bool,
@@ -111,9 +132,9 @@ pub(super) struct ExitRow {
 }
 
 impl Report {
-    pub fn new(duration: Duration, dumps: u32, watched: Watched) -> Self {
+    /// Of so many dumps of sockets; of a file, of one for each of the flows' ACKs.
+    pub fn new(source: Source, duration_us: u64, dumps: u64, watched: Watched) -> Self {
         let (kept, skipped_too_many) = watched.finish();
-        let duration_us = duration.as_micros() as u64;
         let received = |account: &Account| !account.has_sent() && account.received_bytes() > 0;
         let received_only = kept.iter().filter(|(flow, _)| received(&flow.account)).count();
         let mut flows: Vec<_> = kept
@@ -123,10 +144,10 @@ impl Report {
             .collect();
         flows.sort_by_key(|row| std::cmp::Reverse(row.acknowledged_bytes));
         Self {
-            source: "sock_diag",
-            known_by: Named(KNOWN_BY.to_vec()),
+            source,
+            known_by: Named(KNOWN_BY.map(|(name, sampled)| (name, source.known_by(sampled))).to_vec()),
             duration_us,
-            sample_interval_us: duration_us / u64::from(dumps.max(1)),
+            sample_interval_us: duration_us / dumps.max(1),
             without_data: kept.len() - flows.len() - received_only,
             flows,
             received_only,
@@ -142,14 +163,15 @@ impl FlowRow {
         let verdict = verdict(account, &flow.congestion_control);
         Self {
             ends: Ends::new(flow.local, flow.remote),
-            title: format!(
-                "{} to {}, {}",
-                canonical(flow.local),
-                canonical(flow.remote),
-                flow.congestion_control
-            ),
+            title: {
+                let ends = format!("{} to {}", canonical(flow.local), canonical(flow.remote));
+                match &flow.congestion_control {
+                    control if control.is_empty() => ends,
+                    control => format!("{ends}, {control}"),
+                }
+            },
             cookie: flow.cookie,
-            congestion_control: flow.congestion_control.clone(),
+            congestion_control: Some(flow.congestion_control.clone()).filter(|name| !name.is_empty()),
             ended,
             from_begin: account.is_from_begin(),
             observed_us: account.observed_us(),

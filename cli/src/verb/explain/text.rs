@@ -1,6 +1,6 @@
 //! What is said of flows, as text.
 
-use super::row::{ExitRow, FlowRow, Report};
+use super::row::{ExitRow, FlowRow, Report, Source};
 use crate::limits::{Limit, exited_by};
 use crate::output::Output;
 use crate::units::{count, show_bytes, show_us};
@@ -25,10 +25,14 @@ pub(super) fn report(report: &Report, output: &Output) -> String {
             left_out += &format!("{} {what}\n", count(number, "flow"));
         }
     }
-    left_out += &format!(
-        "sampled every {}: moments are known to that, idle time, receive window and send buffer by the kernel's counters\n",
-        show_us(report.sample_interval_us)
-    );
+    left_out += &match report.source {
+        Source::SockDiag => format!(
+            "sampled every {}: moments are known to that, idle time, receive window and send buffer by the kernel's counters\n",
+            show_us(report.sample_interval_us)
+        ),
+        Source::Recording => String::new(),
+        Source::Capture => "from packets: the congestion window is what was in flight; a full send buffer shows as the application\n".into(),
+    };
     parts.push(left_out);
     parts.join("\n")
 }
@@ -81,7 +85,7 @@ fn slow_start(row: &FlowRow) -> String {
 }
 
 fn ended(exit: &ExitRow, row: &FlowRow) -> String {
-    let who = exited_by(exit.reason, &row.congestion_control);
+    let who = exited_by(exit.reason, row.congestion_control.as_deref().unwrap_or_default());
     let at_least = row.given.is_some_and(|given| given.at_least);
     let mut text =
         format!("slow start ended by {who} at {}, {}", show_us(exit.at_us), show_bytes(exit.window_bytes));

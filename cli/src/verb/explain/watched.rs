@@ -23,6 +23,18 @@ pub(super) struct WatchedFlow {
     dump: u64,
 }
 
+impl WatchedFlow {
+    /// A flow of a file, by its number there and the name of its control.
+    pub fn of_file(
+        local: SocketAddr,
+        remote: SocketAddr,
+        (cookie, congestion_control): (u64, String),
+        account: Account,
+    ) -> Self {
+        Self { local, remote, cookie, congestion_control, account, dump: 0 }
+    }
+}
+
 /// All flows that match.
 pub(super) struct Watched {
     filter: Filter,
@@ -111,6 +123,22 @@ impl Watched {
         let gone = self.open.iter().filter(|(_, flow)| flow.dump != dump).map(|(cookie, _)| *cookie);
         let gone: Vec<u64> = gone.collect();
         gone.iter().filter_map(|cookie| self.open.remove(cookie)).collect()
+    }
+
+    /// Samples of all flows.
+    pub fn samples(&self) -> u64 {
+        self.ended.iter().chain(self.open.values()).map(|flow| flow.account.samples).sum()
+    }
+
+    /// Keeps a flow that was not sampled.
+    pub fn keep_one(&mut self, flow: WatchedFlow, has_ended: bool) {
+        if self.open.len() + self.ended.len() >= FLOWS {
+            self.too_many.insert(flow.cookie);
+        } else if has_ended {
+            self.ended.push(flow);
+        } else {
+            self.open.insert(flow.cookie, flow);
+        }
     }
 
     /// Keeps flows that have ended.

@@ -1,0 +1,164 @@
+//! Flows of a recording or of a packet capture, as if their sockets had been sampled at each ACK.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use anyhow::anyhow;
+use onramp_files::bounded;
+use onramp_loader::algorithm::{CongestionState, NO_THRESHOLD};
+use onramp_net::sock_diag::TcpInfo;
+use onramp_recording::Recording;
+use onramp_recording::rows::{ACK_FLAGS, AckRow, FlowRow, StateRow};
+
+use super::watched::{Watched, WatchedFlow};
+use crate::filter::Filter;
+use crate::limits::{Account, Sample};
+
+/// What a recording says of its flows.
+pub(super) struct Recorded {
+    pub watched: Watched,
+    /// It is a packet capture.
+    pub captured: bool,
+    /// From the first ACK to the last, over all flows.
+    pub duration_us: u64,
+    /// What could not be used.
+    pub problems: Vec<String>,
+}
+
+/// Reads it; flows of another kind than the filter's are left out.
+///
+/// # Errors
+/// What the file is instead, or that no ACK is in it.
+pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
+    let mut recording = Recording::open(path)?;
+    let flows: Vec<FlowRow> = recording.rows();
+    let mut states: HashMap<u64, Vec<StateRow>> = HashMap::new();
+    recording.each_row(|row: StateRow| states.entry(row.flow).or_default().push(row));
+    let mut acks: BTreeMap<u64, Vec<AckRow>> = BTreeMap::new();
+    recording.each_row(|row: AckRow| {
+        if row.event == "ack" && row.mss_bytes > 0 {
+            acks.entry(row.flow).or_default().push(row);
+        }
+    });
+    let problems: Vec<String> = recording.problems.iter().map(ToString::to_string).collect();
+    let name = bounded::name(path);
+    if acks.is_empty() {
+        return Err(anyhow!(
+            "{name} holds no acknowledgments that can be explained: record with --level ack"
+        ));
+    }
+    let (mut watched, mut first_us, mut last_us) = (Watched::new(Filter::default(), None), u64::MAX, 0);
+    for (number, mut rows) in acks {
+        rows.sort_by_key(|row| (row.sequence, row.at_us));
+        let start = flows.iter().find(|row| row.flow == number && row.event != "end");
+        let ends = start.and_then(|row| {
+            Some((end(&row.local_address, row.local_port)?, end(&row.remote_address, row.remote_port)?))
+        });
+        let Some((local, remote)) = ends.filter(|ends| filter.matches(ends.0, ends.1)) else { continue };
+        let last = flows.iter().find(|row| row.flow == number && row.event == "end");
+        let mut states = states.remove(&number).unwrap_or_default();
+        states.sort_by_key(|row| row.at_us);
+        first_us = first_us.min(rows[0].at_us);
+        last_us = last_us.max(rows.last().map_or(0, |row| row.at_us));
+        let control = start.map(|row| row.algorithm.to_string()).unwrap_or_default();
+        let base = recording.manifest.iter().flat_map(|manifest| &manifest.algorithms);
+        let base = base.filter(|one| one.algorithm == control).map(|one| one.base.clone()).next();
+        let models_path = base.is_some_and(|base| base == "bbr");
+        let account = account(&rows, start, &states, last, models_path);
+        let flow = WatchedFlow::of_file(local, remote, (number, control), account);
+        watched.keep_one(flow, last.is_some());
+    }
+    let duration_us = last_us.saturating_sub(first_us.min(last_us));
+    Ok(Recorded { watched, captured: recording.captured, duration_us, problems })
+}
+
+fn end(address: &str, port: u32) -> Option<SocketAddr> {
+    Some(SocketAddr::new(address.parse::<IpAddr>().ok()?, port.try_into().ok()?))
+}
+
+fn account(
+    rows: &[AckRow],
+    start: Option<&FlowRow>,
+    states: &[StateRow],
+    end: Option<&FlowRow>,
+    models_path: bool,
+) -> Account {
+    let first = &rows[0];
+    let began_us = start.map(|row| row.started_us).filter(|us| *us > 0 && *us <= first.at_us);
+    let began_us = began_us.unwrap_or_else(|| first.at_us.saturating_sub(first.rtt_us.max(0) as u64));
+    let mut info = TcpInfo {
+        snd_mss: first.mss_bytes,
+        snd_cwnd: first.cwnd_segments,
+        snd_ssthresh: threshold(first),
+        snd_wnd_bytes: first.receive_window_bytes,
+        notsent_bytes: 1,
+        ..TcpInfo::default()
+    };
+    if start.is_some_and(|row| row.event != "start") {
+        info.bytes_acked = first.acknowledged_bytes;
+    }
+    // What is acknowledged by the first row counts as well.
+    info.delivered = first.delivered_segments.wrapping_sub(first.newly_acknowledged_segments);
+    let mut account = Account::new(Sample { at_us: began_us, info, models_path, ..Sample::default() });
+    let mut states = states.iter().peekable();
+    let mut before: Option<&AckRow> = None;
+    for row in rows {
+        while let Some(state) = states.next_if(|state| state.at_us <= row.at_us) {
+            info.ca_state = state_number(&state.to_state);
+            info.retrans_total = (state.retransmitted_bytes / u64::from(row.mss_bytes)) as u32;
+        }
+        if let (true, Some(end)) = (std::ptr::eq(row, &rows[rows.len() - 1]), end) {
+            let segments = end.retransmitted_bytes / u64::from(row.mss_bytes);
+            info.retrans_total = info.retrans_total.max(segments as u32);
+        }
+        let at_us = before.map_or(began_us, |before| before.at_us);
+        step(&mut info, before, row, row.at_us.saturating_sub(at_us));
+        account.add(Sample { at_us: row.at_us, info, models_path, ..Sample::default() });
+        before = Some(row);
+    }
+    account
+}
+
+/// From one ACK to when the next comes.
+fn step(info: &mut TcpInfo, before: Option<&AckRow>, row: &AckRow, time_us: u64) {
+    let mss = u64::from(row.mss_bytes);
+    let acknowledged = before.map_or(0, |before| before.acknowledged_bytes);
+    let outstanding = row.sent_bytes.saturating_sub(acknowledged);
+    // With nothing outstanding what this ACK is of was sent later.
+    let was_idle = before.is_some_and(|before| before.outstanding_bytes == 0);
+    let idle_us = if was_idle { time_us.saturating_sub(row.rtt_us.max(0) as u64) } else { 0 };
+    let busy_us = time_us - idle_us;
+    let window = before.map_or(0, |before| u64::from(before.receive_window_bytes));
+    info.busy_time_us += busy_us;
+    if window > 0 && outstanding + mss > window && info.ca_state == 0 {
+        info.rwnd_limited_us += busy_us;
+    }
+    let in_flight = row.in_flight_segments.saturating_add(row.newly_acknowledged_segments);
+    info.unacked = u32::try_from(outstanding.div_ceil(mss)).unwrap_or(u32::MAX).max(in_flight);
+    info.sacked = info.unacked - in_flight;
+    let app_limited = ACK_FLAGS.iter().position(|flag| *flag == "app_limited");
+    info.notsent_bytes = u32::from(app_limited.is_none_or(|bit| row.flags >> bit & 1 == 0));
+    info.snd_mss = row.mss_bytes;
+    info.snd_cwnd = row.cwnd_segments;
+    info.snd_ssthresh = threshold(row);
+    info.snd_wnd_bytes = window as u32;
+    info.pacing_rate_bytes_per_s = Some(row.pacing_rate_bytes_per_s).filter(|rate| *rate > 0);
+    info.bytes_acked = row.acknowledged_bytes;
+    info.delivered = row.delivered_segments;
+    info.min_rtt_us = Some(row.min_rtt_us).filter(|us| *us > 0);
+    if let Ok(sample) = u32::try_from(row.rtt_us) {
+        // RFC 6298, section 2.
+        let off = if info.rtt_us == 0 { 2 * sample } else { info.rtt_us.abs_diff(sample) };
+        info.rttvar_us = ((3 * u64::from(info.rttvar_us) + u64::from(off)) / 4) as u32;
+    }
+    info.rtt_us = row.smoothed_rtt_us;
+}
+
+fn threshold(row: &AckRow) -> Option<u32> {
+    Some(row.ssthresh_segments).filter(|segments| *segments < NO_THRESHOLD)
+}
+
+fn state_number(name: &str) -> u8 {
+    CongestionState::from_name(name).map_or(0, |state| state as u8)
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A recording from a packet capture of the sender's side.
+//!
+//! What packets show is exact: times, bytes, RTTs, what the receiver has, its window. Congestion window, threshold and
+//! limits no packet carries; they are what was in flight makes likely ([`window`]).
+
+mod connection;
+mod packets;
+mod sender;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::reader::Recording;
+use connection::{Connection, Side};
+use packets::Segment;
+use tables::Tables;
+
+/// First bytes of captures.
+const MAGIC: [&[u8]; 5] =
+    [b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x0a\x0d\x0d\x0a"];
+/// Connections and ACKs that are kept; of more nothing is read.
+const CONNECTIONS: usize = 100_000;
+const POINTS: usize = 2_000_000;
+
+/// Whether a file that begins so is a capture.
+pub(crate) fn is_capture(head: &[u8]) -> bool {
+    MAGIC.iter().any(|magic| head.starts_with(magic))
+}
+
+/// Reads a capture as a recording, a flow for each connection that its sender's side shows.
+///
+/// # Errors
+/// [`Error::NotARecording`]: it holds no sender's side of a connection. What else cannot be used is a problem of the
+/// recording.
+pub(crate) fn recording(source: Box<dyn Read>, path: &Path) -> Result<Recording, Error> {
+    let mut capture = Capture::default();
+    let passed = packets::read(source, |segment| capture.take(&segment));
+    let mut problems = Vec::new();
+    let passed = passed.unwrap_or_else(|reason| {
+        problems.push(reason);
+        packets::Passed::default()
+    });
+    let (mut tables, mut counts) = (Tables::default(), Counts::default());
+    capture.ended.extend(capture.open.into_values());
+    capture.ended.sort_by_key(|(number, _)| *number);
+    for (number, connection) in &capture.ended {
+        counts.add(connection, *number, &mut tables);
+    }
+    if tables.flows.is_empty() {
+        let reason = problems.into_iter().next().unwrap_or_else(|| counts.nothing(&passed));
+        return Err(Error::NotARecording { path: path.to_owned(), reason });
+    }
+    if passed.ends_early {
+        problems.push("it ends within a packet".into());
+    }
+    counts.say(&passed, capture.too_many, &mut problems);
+    let problem = |reason| Error::Capture { path: path.to_owned(), reason };
+    let mut recording = Recording::of_rows(path, |rows| {
+        rows.add(tables.flows);
+        rows.add(tables.acks);
+        rows.add(tables.states);
+        rows.add(tables.exits);
+    });
+    recording.problems = problems.into_iter().map(problem).collect();
+    Ok(recording)
+}
+
+/// The connections so far.
+#[derive(Default)]
+struct Capture {
+    open: HashMap<(SocketAddr, SocketAddr), (u64, Connection)>,
+    ended: Vec<(u64, Connection)>,
+    connections: u64,
+    points: usize,
+    /// Segments beyond what is kept.
+    too_many: u64,
+}
+
+impl Capture {
+    fn take(&mut self, segment: &Segment) {
+        let key = (segment.from.min(segment.to), segment.from.max(segment.to));
+        if let Some((_, connection)) = self.open.get(&key)
+            && connection.is_over(segment)
+            && let Some(over) = self.open.remove(&key)
+        {
+            self.ended.push(over);
+        }
+        let is_new = !self.open.contains_key(&key);
+        if self.points >= POINTS || is_new && self.open.len() + self.ended.len() >= CONNECTIONS {
+            self.too_many += 1;
+            return;
+        }
+        let connections = &mut self.connections;
+        let (_, connection) = self.open.entry(key).or_insert_with(|| {
+            *connections += 1;
+            (*connections, Connection::new(segment))
+        });
+        let points =
+            |connection: &Connection| connection.senders.iter().map(|one| one.points.len()).sum::<usize>();
+        let before = points(connection);
+        connection.take(segment);
+        self.points += points(connection) - before;
+    }
+}
+
+/// What became of connections.
+#[derive(Default)]
+struct Counts {
+    used: u64,
+    /// Of which it does not show at which end they were captured.
+    unknown_side: u64,
+    /// Captured at the end that received.
+    received: u64,
+    /// Bytes of those that are used that were acknowledged and not captured.
+    missed: u64,
+}
+
+impl Counts {
+    fn add(&mut self, connection: &Connection, number: u64, tables: &mut Tables) {
+        let sent = |end: usize| connection.senders[end].points.len();
+        let end = match connection.side() {
+            Side::At(end) => end,
+            Side::Unknown => usize::from(
+                connection.senders[1].acknowledged_bytes() > connection.senders[0].acknowledged_bytes(),
+            ),
+        };
+        if sent(end) == 0 {
+            self.received += u64::from(sent(1 - end) > 0);
+            return;
+        }
+        self.received += u64::from(connection.side() == Side::At(end) && sent(1 - end) > sent(end));
+        self.used += 1;
+        self.unknown_side += u64::from(connection.side() == Side::Unknown);
+        self.missed += connection.senders[end].missed;
+        let (local, remote) = (connection.ends[end], connection.ends[1 - end]);
+        tables.add(number, local, remote, &connection.senders[end]);
+    }
+
+    /// Why there is no flow.
+    fn nothing(&self, passed: &packets::Passed) -> String {
+        if self.received > 0 {
+            return "it was captured where the data arrived: capture at the sender".into();
+        }
+        if passed.unknown_link > 0 {
+            return "it is of a link layer that is not known: capture Ethernet, Linux cooked or raw IP"
+                .into();
+        }
+        if passed.cut > 0 {
+            return "it holds too little of each packet: capture 128 bytes or more (tcpdump -s 128)".into();
+        }
+        format!("it holds no TCP connection that sends data ({} packets)", passed.packets)
+    }
+
+    fn say(&self, passed: &packets::Passed, too_many: u64, problems: &mut Vec<String>) {
+        for (number, what) in [
+            (passed.cut, "packets of TCP are cut off within their headers, or fragments: they are not used"),
+            (self.missed, "bytes were acknowledged that it does not have: the capture lost packets"),
+            (too_many, "packets are not used: there are more connections or ACKs than are kept"),
+            (
+                self.unknown_side,
+                "flows do not show at which end they were captured: they are read as at the sender",
+            ),
+        ] {
+            if number > 0 {
+                problems.push(format!("{number} {what}"));
+            }
+        }
+    }
+}
