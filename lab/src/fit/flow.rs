@@ -188,9 +188,18 @@ impl RecordedFlow {
 }
 
 impl Driver {
+    /// A control with its defaults.
+    pub fn named(algorithm: String) -> Self {
+        Self { algorithm, base: None, parameters: BTreeMap::new() }
+    }
+
     fn read(recording: &mut Recording, flow: u64, generation: u32) -> Option<Self> {
         let of =
             recording.rows::<FlowRow>().into_iter().find(|row| row.flow == flow && row.event != "end")?;
+        // A packet capture does not say.
+        if of.algorithm.is_empty() {
+            return None;
+        }
         let attached = recording.manifest.as_ref().map_or(&[][..], |manifest| &manifest.algorithms);
         let base = attached.iter().find(|one| one.algorithm == *of.algorithm).map(|one| one.base.clone());
         let parameters = recording.rows::<ParameterRow>().into_iter().filter(|row| {

@@ -198,7 +198,9 @@ impl Fitted {
             name: name.to_owned(),
             about: self.about(),
             algorithm: driver
-                .map_or(onramp_algorithm::default().name(), |driver| &driver.algorithm)
+                .and_then(|driver| onramp_algorithm::find(&driver.algorithm))
+                .unwrap_or_else(onramp_algorithm::default)
+                .name()
                 .to_owned(),
             telemetry: None,
             params: parameters.iter().map(|(name, text)| (name.clone(), Params::Own(value(text)))).collect(),

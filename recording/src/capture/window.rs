@@ -69,9 +69,12 @@ pub(super) fn windows(points: &[Point], mss: u32) -> (Vec<Windows>, Option<Exit>
             ssthresh = exit.map_or(NO_THRESHOLD, |exit| exit.window);
         }
         if recovers {
-            // What it is reduced to shows when the recovery is over.
+            if at == 0 || points[at - 1].state == CongestionState::Open {
+                // What it is reduced to is in flight once the recovery is over.
+                let over = points[at..].iter().find(|later| later.state == CongestionState::Open);
+                ssthresh = segments(over.unwrap_or(point).before).max(2);
+            }
             most = point.before;
-            ssthresh = segments(most).max(2);
         } else {
             most = most.max(point.before);
         }

@@ -19,8 +19,8 @@ use crate::settings::AlgorithmName;
 
 /// Run algorithms over recorded ACKs: when each would have exited slow start, at what window, and why
 ///
-/// RECORDING is a directory that `onramp record` made, one of its acks files, or plain CSV with columns named after the
-/// fields of struct ack (see docs/replay.md). Replay is open loop: what was recorded is what the flow did, whatever an
+/// RECORDING is a directory that `onramp record` made, one of its acks files, a packet capture (pcap, pcapng) of the sender's
+/// side, or plain CSV with columns named after the fields of struct ack (see docs/replay.md). Replay is open loop: what was recorded is what the flow did, whatever an
 /// algorithm answers. A flow is evaluated while it was in slow start, and until the first exit. Where a flow ran
 /// the algorithm itself, the recorded parameters are used and --set goes on top; else the defaults. Of algorithms that
 /// --profile has parameters for, these are used in either case.
@@ -31,7 +31,7 @@ use crate::settings::AlgorithmName;
     after_help = "Examples:\n  onramp replay recording --algorithm search\n  onramp replay recording --algorithm search,plain --sweep search.threshold_pct=10:40:5 -o plot.svg\n  onramp replay acks.csv --algorithm search --set threshold_pct=30 --json\n  onramp replay recording --profile geo"
 )]
 pub(crate) struct Replays {
-    /// Directory of a recording, an acks file of one, or CSV; - is standard input
+    /// Directory of a recording, an acks file of one, a packet capture, or CSV; - is standard input
     #[arg(value_name = "RECORDING")]
     path: PathBuf,
     /// Algorithms; `onramp list` shows them [default: the profile's]

@@ -107,7 +107,11 @@ pub fn check(flow: &RecordedFlow, fitted: &Fitted, bytes: u64) -> Result<Checked
         checked.disagreements.push(Disagreement::Varies { rates: fitted.rate_steps.len() });
     }
     let profile = fitted.profile("fitted", flow.driver.as_ref());
-    match flow.driver.as_ref().ok_or("the recording does not name its algorithm: give its directory".into()) {
+    match flow
+        .driver
+        .as_ref()
+        .ok_or("what drove the flow is not recorded: give the recording's directory, or --control".into())
+    {
         Ok(driver) => as_recorded(flow, driver, &profile, recorded, &mut checked)?,
         Err(reason) => checked.disagreements.push(Disagreement::Driver { reason }),
     }
@@ -277,6 +281,9 @@ fn faster(seconds: [f64; 2]) -> Option<usize> {
     differs(one, other, FASTER).then_some(usize::from(other < one))
 }
 
+/// Controls of the kernel that are simulated.
+const SIMULATED: [&str; 2] = ["cubic", "reno"];
+
 /// The arm of a control.
 fn name(control: &str) -> String {
     control.trim_start_matches("onramp_").to_owned()
@@ -286,8 +293,11 @@ fn plan(profile: &Profile, bytes: u64) -> Plan {
     Plan { amount: Amount::Bytes(bytes.max(1)), ..Plan::new(profile.clone()) }
 }
 
-/// The arm of what drove a flow; none: no algorithm of this name.
+/// The arm of what drove a flow; none: no algorithm or simulated control of this name.
 fn arm(driver: &Driver) -> Option<Arm> {
+    if SIMULATED.contains(&&*driver.algorithm) {
+        return Some(Arm::stock(&driver.algorithm));
+    }
     let algorithm = find(&driver.algorithm)?;
     let mut parameters = driver.parameters.clone();
     parameters.extend(driver.base.iter().map(|base| ("base".to_owned(), base.clone())));

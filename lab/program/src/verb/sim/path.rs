@@ -16,7 +16,8 @@ use crate::units::{self, show_bytes, show_us};
 
 /// Fit a path to a recorded flow, and check it before it is used
 ///
-/// RECORDING is a directory that `onramp record` made, or one of its acks files. Rate (over time where it varies), round-trip
+/// RECORDING is a directory that `onramp record` made, one of its acks files, or a packet capture (pcap, pcapng) of the
+/// sender's side. Rate (over time where it varies), round-trip
 /// time and queue are read off the acknowledgments, with all other variation of the round-trip time as it was. What the flow
 /// did not reach is a lower bound.
 ///
@@ -30,7 +31,7 @@ use crate::units::{self, show_bytes, show_us};
   onramp sim path recording --flow 18446612 --write-profile slow.toml
   onramp sim compare --profile ./slow.toml --arms cubic,ramp")]
 pub(super) struct Path {
-    /// Directory of a recording, or an acks file of one; - is standard input
+    /// Directory of a recording, an acks file of one, or a packet capture; - is standard input
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
     /// The flow of this number; needed where several have enough acknowledgments
@@ -39,6 +40,9 @@ pub(super) struct Path {
     /// Size of the transfers that the path is to be used for, at most that of the recorded one [default: that size]
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     bytes: Option<u64>,
+    /// What drove the flow, where that is not recorded: cubic, reno, or an algorithm with its defaults
+    #[arg(long, value_name = "CONTROL")]
+    control: Option<String>,
     /// Write the path as a profile; - is standard output, in place of the report
     #[arg(long, value_name = "FILE")]
     write_profile: Option<PathBuf>,
@@ -58,7 +62,10 @@ impl Path {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let name = self.write_profile.as_deref().map(written::name).transpose()?;
         let mut recording = Recording::open(&self.recording)?;
-        let flow = RecordedFlow::read(&mut recording, self.flow);
+        let flow = RecordedFlow::read(&mut recording, self.flow).map(|mut flow| {
+            flow.driver = flow.driver.or_else(|| self.control.clone().map(Driver::named));
+            flow
+        });
         for problem in &recording.problems {
             say(&format!("warning: {problem}"));
         }
