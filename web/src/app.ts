@@ -24,6 +24,8 @@ const KEYS: [string, string][] = [
 	["/", "filter, as in ss: dst 198.51.100.0/24 and dport = :443"],
 	["j k ↓ ↑", "choose a flow; Page Up, Page Down, Home, End too"],
 	["Enter", "open it"],
+	["drag, double click", "in a chart: zoom, and back"],
+	["click", "in a chart: point at a moment, which the address then names"],
 	["Esc", "back; in the filter: clear it"],
 	["t", "theme: as the system, light, dark"],
 	["?", "these keys"],
@@ -120,7 +122,7 @@ function show(): void {
 	main.className = view || "flows";
 	switch (view) {
 		case "flow":
-			leave = flowView(main, id, onAttached);
+			leave = flowView(main, id, parameters, onAttached);
 			document.title = "Flow – onramp";
 			break;
 		case "population":

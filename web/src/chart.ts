@@ -1,6 +1,8 @@
 // Charts over time: curves, areas, a shaded slow start, lines at exits, marks of events.
 
 import uPlot from "uplot";
+import { h } from "./dom";
+import { csv, save } from "./save";
 import { color } from "./theme";
 
 export interface Curve {
@@ -45,6 +47,8 @@ export interface Picture {
 	key?: [Shape, string, string][];
 	/** From when to when slow start lasted; `null`: not shown. */
 	slowStart: [number, number] | null;
+	/** Doubling is a straight line. */
+	logarithmic?: boolean;
 }
 
 const SYNC = uPlot.sync("flow");
@@ -89,6 +93,8 @@ export class Chart {
 	private picture: Picture | null = null;
 	private shape = "";
 	private readonly observer: ResizeObserver;
+	/** Called with the time of a place that was clicked. */
+	onPick: ((x: number) => void) | null = null;
 
 	constructor(
 		private readonly title: string,
@@ -96,8 +102,19 @@ export class Chart {
 	) {
 		this.element = document.createElement("section");
 		this.element.className = "card chart";
-		const head = document.createElement("h2");
-		head.textContent = title;
+		const tool = (name: string, does: string, click: () => void): HTMLElement =>
+			h("button", { type: "button", title: does, "aria-label": `${title}: ${does}`, click }, name);
+		const head = h(
+			"h2",
+			{},
+			h("span", { class: "title" }, title),
+			h(
+				"span",
+				{ class: "tools" },
+				tool("CSV", "save the values as CSV", () => this.saveValues()),
+				tool("PNG", "save the chart as PNG", () => this.savePicture()),
+			),
+		);
 		this.legend = document.createElement("p");
 		this.legend.className = "legend";
 		this.canvas = document.createElement("div");
@@ -126,10 +143,43 @@ export class Chart {
 		this.plot = null;
 	}
 
+	private saveValues(): void {
+		if (this.picture) save(`${this.title}.csv`, new Blob([csv(this.picture)], { type: "text/csv" }));
+	}
+
+	/** As it is drawn, with its title and curves above it. */
+	private savePicture(): void {
+		const { plot, picture } = this;
+		if (!plot || !picture) return;
+		const scale = devicePixelRatio;
+		const above = 40 * scale;
+		const whole = h("canvas", { width: plot.ctx.canvas.width, height: plot.ctx.canvas.height + above });
+		const ctx = whole.getContext("2d");
+		if (!ctx) return;
+		ctx.fillStyle = color("card");
+		ctx.fillRect(0, 0, whole.width, whole.height);
+		ctx.fillStyle = color("ink");
+		ctx.font = `600 ${13 * scale}px system-ui, sans-serif`;
+		ctx.fillText(this.title, 8 * scale, 16 * scale);
+		ctx.font = `${11 * scale}px system-ui, sans-serif`;
+		let at = 8 * scale;
+		for (const curve of picture.curves.filter((one) => !one.edge)) {
+			ctx.fillStyle = curve.color;
+			ctx.fillText(`— ${curve.label}`, at, 34 * scale);
+			at += ctx.measureText(`— ${curve.label}`).width + 14 * scale;
+		}
+		ctx.drawImage(plot.ctx.canvas, 0, above);
+		whole.toBlob((blob) => {
+			if (blob) save(`${this.title}.png`, blob);
+		});
+	}
+
 	draw(picture: Picture): void {
 		this.picture = picture;
-		const data = [picture.x, ...picture.curves.map((curve) => curve.values)] as uPlot.AlignedData;
+		const values = picture.curves.map((curve) => (picture.logarithmic ? positive(curve.values) : curve.values));
+		const data = [picture.x, ...values] as uPlot.AlignedData;
 		const shape = [
+			String(picture.logarithmic ?? false),
 			...picture.curves.map((curve) => curve.label),
 			...(picture.key ?? []).map(([, label]) => label),
 		].join();
@@ -179,7 +229,19 @@ export class Chart {
 			legend: { show: false },
 			padding: [18, 10, 0, 0],
 			cursor: { sync: { key: SYNC.key }, drag: { x: true, y: false }, points: { size: 6 } },
-			scales: { x: { time: false }, y: { range: (_plot, _min, max) => [0, (max || 1) * 1.06] } },
+			scales: {
+				x: { time: false },
+				y: picture.logarithmic
+					? {
+							distr: 3,
+							log: 2,
+							range: (_plot, min, max) => [
+								2 ** Math.floor(Math.log2(min || 1)),
+								2 ** Math.ceil(Math.log2((max || 1) * 1.03)),
+							],
+						}
+					: { range: (_plot, _min, max) => [0, (max || 1) * 1.06] },
+			},
 			axes: [
 				{
 					...axis,
@@ -191,7 +253,8 @@ export class Chart {
 					...axis,
 					size: 74,
 					space: 34,
-					values: (_plot, ticks) => ticks.map((tick) => this.picture?.show(tick) ?? ""),
+					values: (_plot, ticks) =>
+						ticks.map((tick) => (tick == null ? "" : (this.picture?.show(tick) ?? ""))),
 				},
 			],
 			series: [
@@ -213,9 +276,21 @@ export class Chart {
 			hooks: {
 				drawClear: [(plot) => this.shade(plot)],
 				draw: [(plot) => this.mark(plot)],
+				ready: [(plot) => this.pick(plot)],
 				setCursor: [(plot) => this.showCursor(plot)],
 			},
 		};
+	}
+
+	private pick(plot: uPlot): void {
+		let from = 0;
+		plot.over.addEventListener("mousedown", (event) => {
+			from = event.clientX;
+		});
+		plot.over.addEventListener("click", (event) => {
+			// A drag zooms.
+			if (Math.abs(event.clientX - from) < 4) this.onPick?.(plot.posToVal(event.offsetX, "x"));
+		});
 	}
 
 	/** Slow start is shaded. */
@@ -308,8 +383,14 @@ export class Chart {
 			if (key?.lastChild)
 				key.lastChild.textContent = value == null ? curve.label : `${curve.label} ${picture.show(value)}`;
 		});
+		const x = at == null ? null : picture.x[at];
+		this.legend.dataset.at = x == null ? "" : `at ${x.toFixed(3)} s`;
 	}
 }
+
+/** A logarithm has no place for what is not above 0. */
+const positive = (values: (number | null)[]): (number | null)[] =>
+	values.map((value) => (value != null && value > 0 ? value : null));
 
 function glyph(ctx: CanvasRenderingContext2D, shape: Shape, x: number, y: number, size: number, paint: string): void {
 	ctx.beginPath();

@@ -1,6 +1,7 @@
 // One flow: what it did over time, how it exited slow start, what its algorithm knows, and what others would have done.
 
 import { live } from "./api";
+import { axisButton, logarithmic } from "./axis";
 import { fill, h, say, text } from "./dom";
 import { EvidenceCard } from "./evidence";
 import * as format from "./format";
@@ -33,8 +34,13 @@ const TILES: [string, (flow: FlowDetail) => string][] = [
 ];
 const UNKNOWN = "This flow is not known: it has ended long ago, or has sent nothing since the server began.";
 
-export function flowView(main: HTMLElement, id: string, onAttached: (attached: Status) => void): () => void {
-	const view = new FlowView(main, id, onAttached);
+export function flowView(
+	main: HTMLElement,
+	id: string,
+	parameters: URLSearchParams,
+	onAttached: (attached: Status) => void,
+): () => void {
+	const view = new FlowView(main, id, Number.parseFloat(parameters.get("t") ?? ""), onAttached);
 	return () => view.leave();
 }
 
@@ -62,6 +68,8 @@ class FlowView {
 	constructor(
 		main: HTMLElement,
 		private readonly id: string,
+		/** Seconds since the first data that are pointed at; not a number: none. */
+		private moment: number,
 		onAttached: (attached: Status) => void,
 	) {
 		const tiles = this.tiles.map(({ name, value }) => h("div", { class: "tile" }, h("dt", {}, name), value));
@@ -73,9 +81,11 @@ class FlowView {
 			this.story,
 			h("dl", { class: "tiles" }, ...tiles),
 			h("div", { class: "scopes", role: "group", "aria-label": "Time shown" }, ...this.buttons),
+			axisButton(() => this.schedule()),
 			h("div", { class: "charts" }, ...this.charts.elements, this.evidence.element),
 			h("div", { class: "charts" }, this.others, this.parameters),
 		);
+		this.charts.onPick((x) => this.point(x));
 		this.close = live(new URLSearchParams({ flow: id, limit: "1" }), {
 			flow: (next) => this.take(next),
 			gone: () => {
@@ -94,6 +104,15 @@ class FlowView {
 		this.unlisten();
 		cancelAnimationFrame(this.scheduled);
 		this.charts.destroy();
+	}
+
+	/** Points at a moment; its address can be given to others. */
+	private point(x: number): void {
+		this.moment = Math.round(x * 1000) / 1000;
+		const query = new URLSearchParams({ t: String(this.moment) });
+		history.replaceState(null, "", address(`flow/${this.id}`, query));
+		say(`This moment has an address now: ${this.moment} s`);
+		this.schedule();
 	}
 
 	private button(scope: Scope, label: string): HTMLButtonElement {
@@ -139,7 +158,8 @@ class FlowView {
 		for (const { show, value } of this.tiles) text(value, show(flow));
 		const scope = this.scope(flow);
 		this.drawButtons(flow, scope);
-		this.charts.draw(series(flow, this.pasts[scope], this.incidents, this.shadow));
+		const moment = Number.isFinite(this.moment) ? this.moment : null;
+		this.charts.draw({ ...series(flow, this.pasts[scope], this.incidents, this.shadow), moment });
 		othersView(this.others, flow, this.shadow);
 		this.evidence.draw(flow);
 		this.drawParameters(flow);
@@ -190,7 +210,7 @@ class FlowView {
 }
 
 /** A flow's past as its charts take it. */
-function series(flow: FlowDetail, past: Past, incidents: Incident[], shadow: Shadow | null): Series {
+function series(flow: FlowDetail, past: Past, incidents: Incident[], shadow: Shadow | null): Omit<Series, "moment"> {
 	const { columns } = past;
 	const seconds = (us: number): number => (us - flow.started_us) / 1e6;
 	const exit = flow.exit ? { x: flow.exit.since_start_us / 1e6, label: format.words(flow.exit.reason) } : null;
@@ -213,6 +233,12 @@ function series(flow: FlowDetail, past: Past, incidents: Incident[], shadow: Sha
 		rtt: columns.rtt_us,
 		rttMost: columns.rtt_max_us,
 		minRtt: flow.min_rtt_us,
+		mss: flow.mss_bytes,
+		bdp:
+			flow.bdp_bytes && flow.mss_bytes
+				? { segments: flow.bdp_bytes / flow.mss_bytes, atLeast: flow.bdp_at_least }
+				: null,
+		logarithmic: logarithmic(),
 		rate: columns.rate_bps,
 		pacing: columns.pacing_rate_bps,
 		track: track && {

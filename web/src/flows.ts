@@ -40,6 +40,7 @@ const COLUMNS: Column[] = [
 	{ key: "algorithm", title: "Algorithm", sort: "algorithm", show: (flow) => flow.algorithm },
 	{ key: "state", title: "State", sort: "state", show: (flow) => state(flow) },
 	{ key: "exit", title: "Exit / BDP", sort: "exit_bdp", class: "number", show: (flow) => format.exitOverBdp(flow) },
+	{ key: "lost", title: "Lost", sort: "lost", class: "number", show: (flow) => format.lost(flow) },
 	{ key: "cwnd", title: "cwnd", sort: "cwnd", class: "number", show: (flow) => format.segments(flow.cwnd_segments) },
 	{ key: "rtt", title: "RTT", sort: "rtt", class: "number", show: (flow) => format.time(flow.rtt_us) },
 	{ key: "rate", title: "Rate", sort: "rate", class: "number", show: (flow) => format.rate(flow.rate_bps) },

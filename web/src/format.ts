@@ -48,6 +48,12 @@ export function exitOverBdp(flow: Flow): string {
 	return share != null && flow.bdp_at_least ? `≤ ${ratio(share)}` : ratio(share);
 }
 
+/** Time that the exit cost. */
+export function lost(flow: Flow): string {
+	if (!flow.regret) return "–";
+	return flow.regret.early_us ? time(flow.regret.early_us) : "0";
+}
+
 /** A bandwidth-delay product. */
 export const product = (value: number | null, atLeast: boolean): string =>
 	value == null ? "–" : `${atLeast ? "≥ " : ""}${bytes(value)}`;

@@ -1,5 +1,6 @@
 // Results of the lab and the simulator next to each other: every measure by arm, and runs over time.
 
+import { axisButton, logarithmic } from "./axis";
 import { Chart, type Moment } from "./chart";
 import { fill, h } from "./dom";
 import * as format from "./format";
@@ -174,7 +175,7 @@ export function resultsView(main: HTMLElement, opened: Opened[]): void {
 					{},
 					h("div", { class: "search" }, h("h2", {}, "Over time"), which),
 					h("div", { class: "charts" }, ...Object.values(over).map((chart) => chart.element)),
-					h("div", { class: "search" }, h("h2", {}, "One of them"), whose),
+					h("div", { class: "search" }, h("h2", {}, "One of them"), whose, axisButton(draw)),
 					detail,
 				)
 			: h(
@@ -382,6 +383,10 @@ function series(arm: Arm, run: Run | undefined, of: Table): Series {
 		rtt: column("smoothed_rtt_us"),
 		rttMost: null,
 		minRtt: run?.min_rtt_us ?? arm.result.base_rtt_us,
+		mss,
+		bdp: mss ? { segments: arm.result.bdp_bytes / mss, atLeast: false } : null,
+		logarithmic: logarithmic(),
+		moment: null,
 		rate: column("delivery_rate_bytes_per_s", 8),
 		pacing: column("pacing_rate_bytes_per_s", 8),
 		track: null,

@@ -1,6 +1,6 @@
 // The charts of one flow, from a server, a recording or a run of the lab.
 
-import { Chart, type Mark, type Moment, type Shape } from "./chart";
+import { Chart, type Curve, type Mark, type Moment, type Shape } from "./chart";
 import * as format from "./format";
 import { color } from "./theme";
 
@@ -24,6 +24,13 @@ export interface Series {
 	rtt: Values;
 	rttMost: Values | null;
 	minRtt: number | null;
+	mss: number;
+	/** The bandwidth-delay product of the path; at least this where it may be more. */
+	bdp: { segments: number; atLeast: boolean } | null;
+	/** Windows on a logarithmic axis. */
+	logarithmic: boolean;
+	/** A moment to be pointed at. */
+	moment: number | null;
 	rate: Values;
 	pacing: Values;
 	/** What its algorithm watches. */
@@ -67,6 +74,11 @@ export class FlowCharts {
 		this.charts.track.element.hidden = true;
 	}
 
+	/** What happens when a moment is clicked. */
+	onPick(pick: (x: number) => void): void {
+		for (const chart of Object.values(this.charts)) chart.onPick = pick;
+	}
+
 	forget(): void {
 		for (const chart of Object.values(this.charts)) chart.forget();
 	}
@@ -78,6 +90,8 @@ export class FlowCharts {
 	draw(flow: Series): void {
 		const [c0, c1, c2, c3, exit] = [color("c0"), color("c1"), color("c2"), color("c3"), color("exit")];
 		const moments: Moment[] = flow.exit ? [{ x: flow.exit.x, label: `exit: ${flow.exit.label}`, color: exit }] : [];
+		if (flow.moment != null)
+			moments.push({ x: flow.moment, label: `${flow.moment.toFixed(2)} s`, color: color("quiet") });
 		const common = { x: flow.x, moments, slowStart: flow.slowStart };
 		const segments = (value: number): string => format.count(Math.round(value));
 		const paint = (what: string): string =>
@@ -128,6 +142,7 @@ export class FlowCharts {
 				...spans.flatMap((span, number) =>
 					span ? [edge(`most ${number}`, span[0]), edge(`least ${number}`, span[1])] : [],
 				),
+				...ceilings(flow),
 				{ label: "in flight", color: c2, values: flow.inFlight, width: 1.5, dash: [2, 2] },
 				{
 					label: "ssthresh",
@@ -145,6 +160,7 @@ export class FlowCharts {
 					]
 				: [],
 			show: segments,
+			logarithmic: flow.logarithmic,
 			marks: flow.others.map((one) => ({
 				x: one.x,
 				y: one.cwnd,
@@ -186,7 +202,7 @@ export class FlowCharts {
 		const { track } = flow;
 		this.charts.track.element.hidden = !track?.values.some((value) => value != null);
 		if (track && !this.charts.track.element.hidden) {
-			const head = this.charts.track.element.querySelector("h2");
+			const head = this.charts.track.element.querySelector(".title");
 			if (head) head.textContent = `What its algorithm watches: ${track.title}`;
 			this.charts.track.draw({
 				...common,
@@ -203,6 +219,40 @@ export class FlowCharts {
 			});
 		}
 	}
+}
+
+/** What a window can be: by doubling each round trip, by the path, by the receiver. */
+function ceilings(flow: Series): Curve[] {
+	const quiet = color("quiet");
+	const most = Math.max(1, ...(flow.cwndSpan?.[0] ?? flow.cwnd).map((value) => value ?? 0));
+	const received = flow.windowEnd.map((end, at) => {
+		const bytes = end == null ? null : end - (flow.acknowledged[at] ?? 0);
+		return bytes == null || !flow.mss ? null : bytes / flow.mss;
+	});
+	const lines: Curve[] = [];
+	const doubled = doubling(flow, most);
+	if (doubled) lines.push({ label: "doubling", color: quiet, values: doubled, width: 1, dash: [1, 3] });
+	if (flow.bdp && flow.bdp.segments < 4 * most) {
+		const label = flow.bdp.atLeast ? "BDP, at least" : "BDP";
+		const values = flow.x.map(() => flow.bdp?.segments ?? null);
+		lines.push({ label, color: color("good"), values, width: 1, dash: [12, 4] });
+	}
+	const receiver = moderate(received, [most], 2);
+	if (receiver.some((value) => value != null))
+		lines.push({ label: "receive window", color: color("c1"), values: receiver, width: 1, dash: [10, 3, 2, 3] });
+	return lines;
+}
+
+/** From the first window that was seen, if that was in slow start, up to twice what was reached. */
+function doubling(flow: Series, most: number): Values | null {
+	const first = flow.cwnd.findIndex((value) => value != null);
+	const [at, from] = [flow.x[first], flow.cwnd[first]];
+	if (at == null || from == null || !flow.minRtt || !flow.slowStart || at >= flow.slowStart[1]) return null;
+	const roundTrip = flow.minRtt / 1e6;
+	return flow.x.map((x) => {
+		const value = from * 2 ** ((x - at) / roundTrip);
+		return x < at || value > 2 * most ? null : value;
+	});
 }
 
 const edge = (label: string, values: Values) => ({ label, color: "transparent", values, edge: true });

@@ -55,6 +55,8 @@ enum Sort {
     Retransmitted,
     Started,
     ExitBdp,
+    /// What the exit cost, the worst first: time lost, else queue.
+    Lost,
 }
 
 /// What flows are put together by.
@@ -190,6 +192,9 @@ impl Wanted {
             Sort::Retransmitted => rows.sort_by_cached_key(|row| Reverse(row.retransmitted_bytes)),
             Sort::Started => rows.sort_by_cached_key(|row| Reverse(row.started_us)),
             Sort::ExitBdp => rows.sort_by_cached_key(|row| Reverse(row.exit_permille_of_bdp())),
+            Sort::Lost => {
+                rows.sort_by_cached_key(|row| Reverse(row.regret.map(|one| (one.early_us, one.queue_us))))
+            }
         }
     }
 }
