@@ -133,8 +133,26 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
         keeps(OPTIONS)
     );
     states("docs/after-exit.md", &figures);
+    let rows = results("docs/evaluation/after-exit-neighbours-floor.csv");
+    let with_the_floor_and_without = |path: &str| {
+        let keeps = |arm: &str| {
+            let runs =
+                rows.iter().filter(|row| row["path"] == path && row["arm"] == arm && row["valid"] == "1");
+            median(runs.map(|row| number(row, "neighbour_keeps_percent")).collect())
+        };
+        format!("{:.0} % for {:.0} %", keeps("ramp:after_exit=floor"), keeps("ramp"))
+    };
+    for (path, place) in [
+        ("cubic-of-160-ms", "with 160 ms"),
+        ("cubic-of-40-ms", "with 40 ms"),
+        ("cubic-terrestrial", "on a wired path"),
+        ("cubic-lte", "over `lte`"),
+        ("cubic-wifi", "over `wifi`"),
+    ] {
+        states("docs/after-exit.md", &format!("{} {place}", with_the_floor_and_without(path)));
+    }
     let rows = results("docs/evaluation/after-exit-neighbours.csv");
-    for queue in ["0.05", "0.1", "0.25", "0.5", "1"] {
+    for queue in ["0.25", "0.5", "1"] {
         let mean = |figure: &str, arm: &str| {
             let of = |row: &&Row| {
                 row["queue_bdp"] == queue
