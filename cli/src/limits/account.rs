@@ -1,6 +1,6 @@
 //! The account of a flow's time: which limit held it for how long.
 
-use onramp_recording::replay::{Path, PathEstimate, Round};
+use onramp_recording::replay::{Path, PathEstimate, Regret, Round};
 
 use super::limit::{Limit, Parts};
 use super::sample::Sample;
@@ -65,6 +65,9 @@ impl Account {
         let segments = sample.info.delivered.saturating_sub(before.info.delivered);
         let bytes = u64::from(segments) * u64::from(sample.info.snd_mss);
         self.slow_start.step(&before, &sample, &parts, bytes);
+        if let SlowStart::Ended(exit) = self.slow_start.state() {
+            self.path.left(self.first.at_us.saturating_add(exit.at_us));
+        }
         self.round(&sample, &parts, bytes);
         self.reductions += u32::from(sample.is_reduced() && !before.is_reduced() && !before.path_is_full());
         self.last = Sample { at_us: sample.at_us.max(before.at_us), ..sample };
@@ -154,8 +157,14 @@ impl Account {
         self.path.given(self.first.at_us, self.last.info.min_rtt_us?)
     }
 
-    /// What the exit cost against the rate that the path gave.
-    pub fn lost_us(&self) -> Option<u64> {
+    /// What the exit cost; `None`: there was none, or the window has not carried the highest rate for four rounds since.
+    pub fn regret(&self) -> Option<Regret> {
+        let SlowStart::Ended(exit) = self.slow_start.state() else { return None };
+        self.path.regret(self.first.at_us, self.last.info.min_rtt_us?, exit.window_bytes)
+    }
+
+    /// What the exit cost at least, microseconds, by the highest rate so far. `None`: no exit was seen, or no rate.
+    pub fn lost_at_least_us(&self) -> Option<u64> {
         self.slow_start.lost_us(self.given()?.rate_bytes_per_second)
     }
 }

@@ -115,7 +115,7 @@ impl Tracker {
         now.snd_ssthresh.map(|_| reduced.unwrap_or(ExitReason::Algorithm))
     }
 
-    /// What the exit cost, microseconds: the time after it in which the control or the path was the limit, less what the
+    /// What the exit cost at least, microseconds: the time after it in which the control or the path was the limit, less what the
     /// bytes delivered in that time would have taken at `rate`, the highest rate that the flow kept. `None`: no exit was seen.
     pub fn lost_us(&self, rate_bytes_per_second: u64) -> Option<u64> {
         let SlowStart::Ended(_) = self.state else { return None };

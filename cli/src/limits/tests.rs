@@ -168,7 +168,11 @@ fn an_exit_is_known_to_an_interval_and_costs_what_a_full_pipe_would_have_spared(
     assert_eq!((exit.window_segments, exit.window_bytes), (100, 144_800));
     let given = account.given().unwrap();
     assert_eq!((given.rate_bytes_per_second, given.at_least), (2_000 * u64::from(MSS), false));
-    assert_eq!(account.lost_us(), Some(75 * STEP_US / 2));
+    assert_eq!(account.lost_at_least_us(), Some(75 * STEP_US / 2));
+    // The exit was at the window that carries the rate, and the rate came a second and a half later, within a round.
+    let regret = account.regret().unwrap();
+    assert!((0.5..=1.0).contains(&regret.window_to_bdp), "{regret:?}");
+    assert!(regret.early_us.abs_diff(75 * STEP_US) <= 200_000, "{regret:?}");
 }
 
 #[test]
@@ -177,7 +181,7 @@ fn an_exit_for_a_loss_that_was_none_is_undone() {
         sample.info.snd_ssthresh = (20..40).contains(&number).then_some(50);
         sample.info.ca_state = if (20..40).contains(&number) { 3 } else { 0 };
     });
-    assert_eq!((account.slow_start(), account.lost_us()), (SlowStart::Lasts, None));
+    assert_eq!((account.slow_start(), account.regret()), (SlowStart::Lasts, None));
 }
 
 #[test]

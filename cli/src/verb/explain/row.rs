@@ -126,9 +126,13 @@ pub(super) struct ExitRow {
     pub window_bytes: u64,
     /// Below 1 is early; with `given.at_least`, an upper bound.
     pub window_to_bdp: Option<f64>,
-    /// Time after the exit in which the control or the path was the limit, less what the bytes delivered in it take at
-    /// the rate of `given`.
+    /// Time that the exit cost, as `regret.early_us` of `onramp flows` where that is known.
     pub lost_us: Option<u64>,
+    /// The window has not carried the path's rate since: it is the time in which the control or the path was the limit, less
+    /// what the bytes delivered in it take at the rate of `given`, so far.
+    pub lost_at_least: bool,
+    /// Queueing delay that a late exit has left.
+    pub queue_us: Option<u64>,
 }
 
 impl Report {
@@ -203,6 +207,7 @@ impl SlowStartRow {
             SlowStart::Lasts => ("lasts", None),
             SlowStart::Ended(exit) => ("ended", Some(exit)),
         };
+        let regret = account.regret();
         let exit = exit.map(|exit| ExitRow {
             reason: exit.reason.name(),
             algorithm: if exit.reason == ExitReason::Algorithm { algorithm_of(control) } else { None },
@@ -213,7 +218,9 @@ impl SlowStartRow {
             window_to_bdp: account
                 .given()
                 .map(|given| exit.window_bytes as f64 / given.window_bytes.max(1) as f64),
-            lost_us: account.lost_us(),
+            lost_us: regret.map(|regret| regret.early_us).or_else(|| account.lost_at_least_us()),
+            lost_at_least: regret.is_none(),
+            queue_us: regret.and_then(|regret| regret.queue_us),
         });
         Self { state, exit }
     }

@@ -93,7 +93,11 @@ fn ended(exit: &ExitRow, row: &FlowRow) -> String {
         text += &format!(" ({}{ratio:.2} BDP)", if at_least { "≤ " } else { "" });
     }
     if let Some(us) = exit.lost_us.filter(|us| *us > row.smoothed_rtt_us.into()) {
+        let at_least = at_least || exit.lost_at_least;
         text += &format!(", which cost {}{}", if at_least { "at least " } else { "" }, show_us(us));
+    }
+    if let Some(us) = exit.queue_us.filter(|us| *us > row.min_rtt_us.unwrap_or(0).into()) {
+        text += &format!(", which left a queue of {}", show_us(us));
     }
     text
 }
