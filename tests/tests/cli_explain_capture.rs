@@ -28,8 +28,9 @@ struct Dump {
 impl Dump {
     fn start(place: &Namespace, file: PathBuf) -> Self {
         let mut command = place.command("tcpdump");
-        let command =
-            command.args(["-i", "wire0", "-s", "128", "-B", "16384", "-Z", "root", "-U", "-w"]).arg(&file);
+        let command = command
+            .args(["-i", "wire0", "-s", "128", "--immediate-mode", "-Z", "root", "-U", "-w"])
+            .arg(&file);
         let mut child = command.args(["tcp"]).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut said = BufReader::new(child.stderr.as_mut().unwrap());
@@ -41,6 +42,8 @@ impl Dump {
     }
 
     fn stop(mut self) -> PathBuf {
+        // What it has not read yet would be lost.
+        std::thread::sleep(Duration::from_secs(2));
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
         self.child.wait().unwrap();
         self.file
