@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::wire::{Data, Fate};
+use crate::wire::{Data, Fate, Wire};
 
 /// Bytes of payload in a packet of full size.
 pub const SEGMENT: u32 = 1448;
@@ -21,4 +21,31 @@ pub fn bottleneck(rate: u32, queue: u32) -> impl FnMut(Data) -> Fate + Send + 's
         free = free.max(now) + each;
         Fate::HoldBack(wait + each)
     }
+}
+
+/// A long wire of 3 MB/s on which HyStart leaves early: its third round arrives late, and later ones do not. No segment passes
+/// another.
+///
+/// # Panics
+/// As [`Wire::lay`].
+pub fn long_wire_that_misleads_hystart() -> Wire {
+    let mut at_rate = bottleneck(3_000_000, 200);
+    Wire::lay(Duration::from_millis(100), move |data: Data| {
+        if (30..70).contains(&data.number) {
+            Fate::HoldBack(Duration::from_millis(25))
+        } else {
+            at_rate(data)
+        }
+    })
+}
+
+/// A wire of 50 ms each way that loses one segment.
+///
+/// # Panics
+/// As [`Wire::lay`].
+pub fn wire_that_loses_one() -> Wire {
+    Wire::lay(
+        Duration::from_millis(50),
+        |data: Data| if data.number == 300 { Fate::Drop } else { Fate::Deliver },
+    )
 }

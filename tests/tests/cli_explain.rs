@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt::SndBuf};
 use nix::unistd::Pid;
 use onramp_net::Namespace;
-use onramp_tests::bottleneck::bottleneck;
+use onramp_tests::bottleneck::{bottleneck, long_wire_that_misleads_hystart, wire_that_loses_one};
 use onramp_tests::cli::{Ran, as_nobody, binary, inside};
 use onramp_tests::connection::Connection;
 use onramp_tests::guest;
@@ -130,21 +130,11 @@ fn a_path_that_is_full_is_named() {
     }
 }
 
-/// A third round that arrives late, and later ones that do not: no segment passes another.
-fn late_round(data: Data) -> Fate {
-    if (30..70).contains(&data.number) { Fate::HoldBack(Duration::from_millis(25)) } else { Fate::Deliver }
-}
-
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_slow_start_that_hystart_ends_early_on_a_long_path_is_named_with_its_window_and_cost() {
     guest::required();
-    let mut at_rate = bottleneck(3_000_000, 200);
-    let fate = move |data: Data| match late_round(data) {
-        Fate::Deliver => at_rate(data),
-        late => late,
-    };
-    let long = Wire::lay(Duration::from_millis(100), fate);
+    let long = long_wire_that_misleads_hystart();
     let flow = flow(Sender::connect(long, "cubic"), |sender| sender.deliver(6_000_000));
     is_limited(&flow, "congestion_avoidance", Some("algorithm"));
     let exit = &flow["slow_start"]["exit"];
@@ -157,17 +147,12 @@ fn a_slow_start_that_hystart_ends_early_on_a_long_path_is_named_with_its_window_
     assert!(resolution > 0 && resolution < exit["at_us"].as_u64().unwrap(), "{exit}");
 }
 
-fn one_loss(data: Data) -> Fate {
-    if data.number == 300 { Fate::Drop } else { Fate::Deliver }
-}
-
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_loss_is_named_where_the_control_reduces_its_window_for_it() {
     guest::required();
     for control in ["cubic", "reno"] {
-        let long = Wire::lay(Duration::from_millis(50), one_loss);
-        let flow = flow(Sender::connect(long, control), |sender| sender.deliver(4_000_000));
+        let flow = flow(Sender::connect(wire_that_loses_one(), control), |sender| sender.deliver(4_000_000));
         is_limited(&flow, "congestion_avoidance", Some("loss"));
         assert_eq!(flow["slow_start"]["exit"]["reason"], "loss", "{flow}");
         assert_eq!(flow["retransmitted_segments"], 1);

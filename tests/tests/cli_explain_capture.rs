@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_net::Namespace;
-use onramp_tests::bottleneck::bottleneck;
+use onramp_tests::bottleneck::{bottleneck, long_wire_that_misleads_hystart, wire_that_loses_one};
 use onramp_tests::cli::onramp;
 use onramp_tests::connection::Connection;
 use onramp_tests::guest;
@@ -124,21 +124,11 @@ fn what_limited_a_flow_shows_in_its_packets() {
     }
 }
 
-/// A third round that arrives late, and later ones that do not: no segment passes another.
-fn late_round(data: Data) -> Fate {
-    if (30..70).contains(&data.number) { Fate::HoldBack(Duration::from_millis(25)) } else { Fate::Deliver }
-}
-
 #[test]
 #[ignore = "in a guest: make test"]
 fn the_end_of_slow_start_and_its_reason_show_in_packets_and_algorithms_can_be_run_over_them() {
     guest::required();
-    let mut at_rate = bottleneck(3_000_000, 200);
-    let fate = move |data: Data| match late_round(data) {
-        Fate::Deliver => at_rate(data),
-        late => late,
-    };
-    let long = Wire::lay(Duration::from_millis(100), fate);
+    let long = long_wire_that_misleads_hystart();
     let early = seen(long, &Connection::default(), "cubic", |sender| sender.deliver(6_000_000));
     is_limited(&early, "congestion_avoidance", Some("algorithm"));
     let exit = &early.flow["slow_start"]["exit"];
@@ -152,9 +142,8 @@ fn the_end_of_slow_start_and_its_reason_show_in_packets_and_algorithms_can_be_ru
     // At the other end nothing says what the sender waited for.
     onramp(&format!("explain {}", early.far.display())).refused(1);
     for control in CONTROLS {
-        let one_loss = |data: Data| if data.number == 300 { Fate::Drop } else { Fate::Deliver };
-        let long = Wire::lay(Duration::from_millis(50), one_loss);
-        let lost = seen(long, &Connection::default(), control, |sender| sender.deliver(4_000_000));
+        let lost =
+            seen(wire_that_loses_one(), &Connection::default(), control, |sender| sender.deliver(4_000_000));
         is_limited(&lost, "congestion_avoidance", Some("loss"));
         assert_eq!(lost.retransmitted, 1);
     }
