@@ -95,6 +95,10 @@ fn subflows_of_mptcp_get_what_a_rule_says_on_both_ends() {
     };
     let both = || [&sender.wire.near, &sender.wire.far].map(of_search);
     assert!(eventually(|| both() == [2, 2]), "{:?}", both());
+    // Where they are closed without a wire they would keep the code for a minute.
+    onramp("select del --all").ok();
+    onramp("detach search").ok();
+    assert_eq!(both(), [0, 0]);
 }
 
 /// What becomes of the data in a SYN.

@@ -338,10 +338,8 @@ fn whatever_is_posted_is_answered_confined_as_it_is_without() {
     let json = "Content-Type: application/json\r\n";
     let token = format!("{json}Authorization: Bearer {TOKEN}\r\n");
     let set = "{\"algorithm\":\"best\",\"settings\":[\"loss_pct=2\"]}";
-    let chunked = format!(
-        "POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\
-         Content-Type: multipart/form-data; boundary=b\r\n\r\n5\r\n--b--\r\n0\r\n\r\n"
-    );
+    let chunked = "POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\
+         Content-Type: multipart/form-data; boundary=b\r\n\r\n5\r\n--b--\r\n0\r\n\r\n";
     let mut statuses = std::collections::BTreeSet::new();
     for request in [
         form(&files()),
@@ -349,7 +347,7 @@ fn whatever_is_posted_is_answered_confined_as_it_is_without() {
         form(&[("acks.csv".into(), b"\x1f\x8b\x08\0".to_vec())]),
         form(&damaged),
         form(&[]),
-        chunked.into_bytes(),
+        chunked.into(),
         with("/api/recordings", "", "{}"),
         with("/api/recordings", "Content-Type: text/csv\r\n", csv),
         with("/api/tune", &token, set),
