@@ -18,6 +18,8 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* include/net/tcp_states.h */
 #define TCP_LISTEN 10
+/* include/uapi/linux/in.h */
+#define IPPROTO_MPTCP 262
 
 /* Set by the loader, each in a section of its own. */
 const volatile char from[TCP_CA_NAME_MAX] SEC(".rodata.from") = "from";
@@ -42,6 +44,15 @@ struct inet_connection_sock___ops {
 
 struct sock_common___state {
 	volatile unsigned char skc_state;
+};
+
+struct sock___protocol {
+	u16 sk_protocol;
+};
+
+/* What a process has open of a connection of MPTCP (RFC 8684), or of its listening socket. */
+struct mptcp_sock {
+	struct sock *first; /* its first subflow, or what listens for it; NULL: neither */
 };
 
 struct socket {
@@ -116,17 +127,34 @@ static __always_inline u32 code_of(const struct tcp_congestion_ops___named *ops)
 	return id;
 }
 
-static __always_inline void describe(struct holder *holder, struct tcp_sock *tp)
+/* All but the cookie; also of a socket that the verifier does not know. */
+static __always_inline void describe(struct holder *holder, const void *tp)
 {
-	const struct inet_connection_sock___ops *icsk = (const struct inet_connection_sock___ops *)tp;
-	const struct tcp_congestion_ops___named *ops = icsk->icsk_ca_ops;
+	const struct inet_connection_sock___ops *icsk = tp;
+	const struct tcp_congestion_ops___named *ops = BPF_CORE_READ(icsk, icsk_ca_ops);
 
-	holder->cookie = bpf_get_socket_cookie(tp);
 	holder->code = code_of(ops);
-	holder->state = ((const struct sock_common___state *)tp)->skc_state;
-	holder->chosen = (u8)BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt);
-	for (u32 i = 0; i < TCP_CA_NAME_MAX; i++)
-		holder->control[i] = ops->name[i];
+	holder->state = BPF_CORE_READ((const struct sock_common___state *)tp, skc_state);
+	holder->chosen = (u8)BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ca_setsockopt);
+	bpf_core_read(holder->control, TCP_CA_NAME_MAX, &ops->name);
+}
+
+/*
+ * The first subflow of a socket of MPTCP, or what listens for it: code is theirs, and no process has them open. Its cookie is
+ * 0 until it is requested; NULL: it is no such socket, has none, or has no cookie, by which TCP's table has it too.
+ */
+static __always_inline const void *subflow_of(const struct sock *sk, u64 *cookie)
+{
+	const struct sock *first;
+
+	if (!bpf_core_type_exists(struct mptcp_sock) ||
+	    BPF_CORE_READ((const struct sock___protocol *)sk, sk_protocol) != IPPROTO_MPTCP)
+		return NULL;
+	first = BPF_CORE_READ((const struct mptcp_sock *)sk, first);
+	if (!first)
+		return NULL;
+	*cookie = (u64)BPF_CORE_READ((const struct sock_common *)first, skc_cookie.counter);
+	return *cookie ? first : NULL;
 }
 
 static __always_inline void move(struct tcp_sock *tp, const struct holder *holder)
@@ -164,6 +192,7 @@ int migrate(struct bpf_iter__tcp *context)
 	icsk = (const struct inet_connection_sock___ops *)tp;
 	if (!tp || !is_from(icsk->icsk_ca_ops))
 		return 0;
+	holder.cookie = bpf_get_socket_cookie(tp);
 	describe(&holder, tp);
 	if (current && holder.code == current)
 		return 0;
@@ -187,6 +216,7 @@ int listeners(struct bpf_iter__tcp *context)
 	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp)
 		return 0;
+	holder.cookie = bpf_get_socket_cookie(tp);
 	describe(&holder, tp);
 	if (holder.state != TCP_LISTEN)
 		return 0;
@@ -203,6 +233,7 @@ int holders(struct bpf_iter__task_file *context)
 	struct file *file = context->file;
 	struct holder holder = {};
 	struct socket *socket;
+	const void *subflow;
 	struct tcp_sock *tp;
 	struct sock *sk;
 
@@ -210,10 +241,18 @@ int holders(struct bpf_iter__task_file *context)
 		return 0;
 	socket = bpf_sock_from_file(file);
 	sk = socket ? socket->sk : NULL;
-	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	if (!tp)
+	if (!sk)
 		return 0;
-	describe(&holder, tp);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (tp) {
+		holder.cookie = bpf_get_socket_cookie(tp);
+		describe(&holder, tp);
+	} else {
+		subflow = subflow_of(sk, &holder.cookie);
+		if (!subflow)
+			return 0;
+		describe(&holder, subflow);
+	}
 	if (__builtin_memcmp(holder.control, "onramp_", 7))
 		return 0;
 	holder.pid = (u32)task->tgid;

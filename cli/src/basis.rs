@@ -1,7 +1,7 @@
 //! What a base changes for connections, in a line.
 
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::{AttachedState, Basis};
+use onramp_loader::{AttachOptions, AttachedState, Base, BaseChange, Basis};
 
 /// What connections of an algorithm get after slow start, where this is not what its network namespace gives them now.
 /// `keep`: what names another base.
@@ -40,6 +40,20 @@ pub(crate) fn attached(algorithm: Algorithm) -> Option<AttachedState> {
     pinned.then(|| onramp_loader::attached_state(algorithm).ok().flatten()).flatten()
 }
 
+/// The base that `apply` will have an algorithm have: what its file names, else the one that it has, else that of the network
+/// namespace. `None`: that cannot be known, and planning says why.
+pub(crate) fn to_be(options: &AttachOptions) -> Option<Base> {
+    let algorithm = options.parameters.algorithm();
+    let of_another_build = || onramp_loader::plan_upgrade(algorithm, BaseChange::default()).ok();
+    let there = || {
+        let pinned = onramp_loader::pinned().is_ok_and(|pinned| pinned.contains(&algorithm));
+        let has = || attached(algorithm).map(|state| state.base);
+        pinned.then(|| has().or_else(|| of_another_build().map(|plan| plan.base))).flatten()
+    };
+    let of_namespace = || onramp_loader::basis(options).ok().map(|basis| basis.base);
+    options.base.or_else(there).or_else(of_namespace)
+}
+
 /// The option that names a base.
 pub(crate) fn option(base: &'static str) -> String {
     format!("--base {base}")
@@ -54,8 +68,6 @@ pub(crate) fn warning_of_attached(algorithm: Algorithm, attached: &AttachedState
 
 #[cfg(test)]
 mod tests {
-    use onramp_loader::Base;
-
     use super::*;
 
     #[test]

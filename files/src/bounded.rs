@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Display, Path};
 
-use nix::fcntl::OFlag;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::kind;
 
@@ -58,9 +58,12 @@ pub fn source(path: &Path) -> io::Result<Box<dyn Read>> {
     if is_standard(path) {
         return Ok(Box::new(io::stdin().lock()));
     }
-    // Such a pipe has its writer, so it ends.
+    // Such a pipe has had its writer, so it ends; where that has gone already, opening it otherwise would block.
     if HANDED_OVER.iter().any(|directory| path.starts_with(directory)) {
-        return Ok(Box::new(File::open(path)?));
+        let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+        let flags = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
+        fcntl(&file, FcntlArg::F_SETFL(flags.difference(OFlag::O_NONBLOCK)))?;
+        return Ok(Box::new(file));
     }
     Ok(Box::new(open(path)?))
 }
@@ -129,6 +132,8 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -164,6 +169,27 @@ mod tests {
         fs::write(at("f"), "text").unwrap();
         std::os::unix::fs::symlink("f", at("link to f")).unwrap();
         assert_eq!(read_text(&at("link to f")).unwrap(), "text");
+    }
+
+    #[test]
+    fn a_fifo_that_was_handed_over_ends_once_its_writer_has_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("fifo");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let reader =
+            OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(&path).unwrap();
+        let handed_over = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        let (done, result) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(read(handed_over.as_ref(), 10)));
+        let read = result.recv_timeout(std::time::Duration::from_secs(60)).expect("it blocks");
+        assert_eq!(read.unwrap(), b"");
+        // A writer that is there is waited for.
+        let writer = OpenOptions::new().write(true).open(&path).unwrap();
+        let handed_over = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        let reading = std::thread::spawn(move || super::read(handed_over.as_ref(), 10));
+        (&writer).write_all(b"text").unwrap();
+        drop(writer);
+        assert_eq!(reading.join().unwrap().unwrap(), b"text");
     }
 
     #[test]

@@ -155,6 +155,21 @@ fn ramp_fills_a_path_whose_way_back_is_thin() {
     }
 }
 
+/// A round-trip time that an algorithm could take for one that it knows: 600 ms, and what lies near it.
+#[test]
+fn ramp_leaves_near_what_the_path_holds_whatever_its_round_trip_time_is_near() {
+    for rtt_ms in [590, 600, 605, 610, 615, 620, 640] {
+        let profile = constant(150_000_000, rtt_ms * 500, Limit::Bytes(11_250_000));
+        let bdp = profile.link.bdp_bytes() as f64;
+        let run = simulate(&plan(profile, 100_000_000), &arm("onramp_ramp", &[]), 1);
+        let exit = run.exit.expect("an exit");
+        assert_eq!(exit.reason, ExitReason::Algorithm, "{rtt_ms} ms");
+        let ratio = exit.window_bytes as f64 / bdp;
+        assert!((0.95..1.25).contains(&ratio), "{rtt_ms} ms: {ratio}");
+        assert!(run.seconds < 14.0, "{rtt_ms} ms: {} s", run.seconds);
+    }
+}
+
 /// A link of constant rate and delay, both ways, which loses nothing but where its queue is full.
 fn constant(rate_bps: u64, one_way_us: u64, queue: Limit) -> Profile {
     let mut profile = geo();

@@ -59,13 +59,25 @@ impl Connection {
         (stream, reader)
     }
 
-    fn listen(&self, address: SocketAddr) -> TcpListener {
+    /// What listens for it, in the current network namespace.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn listen(&self, address: SocketAddr) -> TcpListener {
+        self.listen_for(8, address)
+    }
+
+    /// The same, for as many connections that wait to be accepted, and one.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn listen_for(&self, waiting: i32, address: SocketAddr) -> TcpListener {
         let socket = self.socket(address);
         if let Some(bytes) = self.receive_buffer {
             setsockopt(&socket, RcvBuf, &bytes).expect("receive buffer");
         }
         bind(socket.as_raw_fd(), &SockaddrStorage::from(address)).expect("bind");
-        listen(&socket, Backlog::new(8).expect("backlog")).expect("listen");
+        listen(&socket, Backlog::new(waiting).expect("backlog")).expect("listen");
         socket.into()
     }
 

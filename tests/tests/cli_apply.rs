@@ -1,8 +1,11 @@
 //! `onramp apply`: the kernel becomes what files say, and again, and nothing else is touched.
 
+use std::ffi::CString;
 use std::fs;
 use std::mem::offset_of;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -388,6 +391,21 @@ fn with_the_capabilities_of_the_unit_all_of_it_works_in_a_mount_namespace_of_its
     assert_eq!(host.state(), before);
 }
 
+/// Lets user 1000 write to a file by its access control list; false: its file system has none.
+fn let_write(path: &Path) -> bool {
+    // Version 2 of linux/posix_acl_xattr.h: owner, user 1000, group, mask, others.
+    let entries =
+        [(1_u16, 6_u16, u32::MAX), (2, 6, 1_000), (4, 4, u32::MAX), (16, 6, u32::MAX), (32, 4, u32::MAX)];
+    let mut acl = 2_u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in entries {
+        acl.extend([tag.to_le_bytes(), rights.to_le_bytes()].concat());
+        acl.extend(id.to_le_bytes());
+    }
+    let (path, name) = (CString::new(path.as_os_str().as_bytes()).unwrap(), c"system.posix_acl_access");
+    // SAFETY: two strings that end with NUL, and as many bytes as are said.
+    unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), acl.as_ptr().cast(), acl.len(), 0) == 0 }
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn files_that_others_may_write_are_refused_and_nothing_is_attached() {
@@ -429,6 +447,10 @@ fn files_that_others_may_write_are_refused_and_nothing_is_attached() {
     }
     set(&file, 0, 0o644);
     set(directory, 0, 0o755);
+    if let_write(&file) {
+        refused(&file);
+        set(&file, 0, 0o644);
+    }
 
     // What a file names is as much what is done: a profile, and the one that it is like.
     let profile = directory.join("mine.profile");
@@ -459,25 +481,58 @@ fn files_that_others_may_write_are_refused_and_nothing_is_attached() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn rules_that_start_from_a_known_path_are_refused_over_bbr_before_anything_is_attached() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    let with = |attach: &str| {
+        let rule = "[[select]]\nport = 7\nuse = 'ramp'\nresume = '50mbit,600ms'\n";
+        host.write("a.toml", &format!("version = 1\n[attach.ramp]\n{attach}\n{rule}"));
+    };
+    let refused = || {
+        let before = (host.state(), rules());
+        for check in ["--check", ""] {
+            let error = host.apply(check).refused(2);
+            assert!(error.names(&["a.toml line 4", "resume", "bbr"]), "{error}");
+            assert_eq!((host.state(), rules()), before, "{check}");
+        }
+    };
+    host.place.sysctl_set(DEFAULT, "bbr").unwrap();
+    // No file names a base: it is what the namespace has.
+    with("");
+    refused();
+    with("base = 'bbr'");
+    refused();
+    // And of what is attached already, the one that it has.
+    cli::inside(&host.place, "attach ramp").ok();
+    with("");
+    refused();
+    with("observe = true");
+    refused();
+    with("base = 'cubic'");
+    assert_eq!(host.applied().len(), 2);
+    with("");
+    host.nothing_to_do();
+    assert_eq!((status("ramp")["base"].clone(), rules().lines().count()), ("cubic".into(), 1));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn what_is_no_regular_file_is_named_at_once_by_every_verb_that_reads_one() {
     let _attachments = Attachments::lock();
     let host = Host::new();
-    let fifo = host.directory.path().join("a.toml");
-    mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-    let (directory, path) = (host.directory.path().display(), fifo.display());
-    for arguments in [
-        format!("apply --config {directory}"),
-        format!("apply --check --config {path}"),
-        format!("attach --profile {path}"),
-        format!("doctor --profile {path}"),
-        format!("lab profile check {path}"),
-        format!("select load {path}"),
-        format!("replay {path} --algorithm ramp"),
-        format!("lab qlog {path}"),
-        format!("sim path {path}"),
-        format!("lab verify {path}"),
-        format!("serve --read-token-file {path}"),
-    ] {
+    onramp("attach plain").ok();
+    let at = |name: &str| host.directory.path().join(name);
+    mkfifo(&at("a.toml"), Mode::from_bits_retain(0o666)).unwrap();
+    // Not among the files of the directory.
+    mkfifo(&at("fifo"), Mode::from_bits_retain(0o666)).unwrap();
+    let _socket = UnixListener::bind(at("socket")).unwrap();
+    symlink(at("fifo"), at("link")).unwrap();
+    chown(at("link"), Some(1_000), None).unwrap();
+    chown(at("fifo"), Some(1_000), Some(1_000)).unwrap();
+    for path in ["a.toml", "fifo", "socket"] {
+        fs::set_permissions(at(path), fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    let named = |arguments: &str, what: &str| {
         let ran: Ran = Command::new("timeout")
             .arg("20")
             .arg(cli::binary())
@@ -487,6 +542,48 @@ fn what_is_no_regular_file_is_named_at_once_by_every_verb_that_reads_one() {
             .into();
         assert!(matches!(ran.code, Some(1 | 2)), "{arguments}: {ran:?}");
         // To check profiles is to print what is wrong with them.
-        assert!(format!("{}{}", ran.stdout, ran.stderr).contains("it is a FIFO"), "{arguments}: {ran:?}");
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains(what), "{arguments}: {ran:?}");
+        assert!(!said.contains("chmod") && !said.contains("chown"), "{arguments}: {ran:?}");
+    };
+    named(&format!("apply --config {}", host.directory.path().display()), "it is a FIFO");
+    for (path, what) in [
+        (at("a.toml"), "it is a FIFO"),
+        (at("fifo"), "it is a FIFO"),
+        (at("link"), "it is a FIFO"),
+        (at("socket"), "it is a socket"),
+        ("/dev/null".into(), "it is a device"),
+        ("/dev/zero".into(), "it is a device"),
+        (host.directory.path().into(), "it is a directory"),
+    ] {
+        let is_directory = path.is_dir();
+        let path = path.display();
+        let files = [
+            format!("attach --profile {path}"),
+            format!("doctor --profile {path}"),
+            format!("lab profile check {path}"),
+            format!("select load {path}"),
+            format!("select add --port 7 --use plain --profile {path}"),
+            format!("paths import {path}"),
+            format!("sim compare --profile {path}"),
+            format!("sim sweep --population {path}"),
+            format!("serve --read-token-file {path}"),
+            format!("serve --listen 127.0.0.1:0 --tls-cert {path} --tls-key {path}"),
+        ];
+        for arguments in &files {
+            named(arguments, what);
+        }
+        // Directories are recordings, results and what `apply` reads.
+        let either = [
+            format!("apply --config {path}"),
+            format!("apply --check --config {path}"),
+            format!("replay {path} --algorithm ramp"),
+            format!("lab qlog {path}"),
+            format!("sim path {path}"),
+            format!("lab verify {path}"),
+        ];
+        for arguments in either.iter().filter(|_| !is_directory) {
+            named(arguments, what);
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! `onramp detach` under open sockets.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,15 +11,18 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockopt, setsockopt, socket,
+    AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, getsockopt, setsockopt, socket,
     sockopt::TcpCongestion,
 };
 use onramp_net::Namespace;
 use onramp_tests::cli::{DEFAULT, Names, host_state, json, onramp, state, status};
+use onramp_tests::connection::Connection;
 use onramp_tests::traffic::{Transfer, eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, NEAR, Wire};
-use onramp_tests::{Attachments, cli, guest};
+use onramp_tests::{Attachments, cli, guest, skip};
 
 /// Attaches an algorithm from inside a namespace, as its default.
 fn attach_as_default(inside: &Namespace, algorithm: &str) {
@@ -207,6 +211,113 @@ fn a_socket_that_no_list_shows_is_not_passed_over() {
         assert_eq!(onramp("detach --all").ok(), "nothing is attached\n");
         assert_eq!(host_state(&[&inside]), before);
     }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_listening_socket_of_mptcp_is_named_with_its_process() {
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    if inside.sysctl_get("net.mptcp.enabled").is_err() {
+        skip("the kernel has no CONFIG_MPTCP");
+        return;
+    }
+    let before = host_state(&[&inside]);
+    // A second algorithm, so that what processes have open is looked for once for both.
+    let listens = |algorithm: &str| {
+        attach_as_default(&inside, algorithm);
+        let connection = Connection { mptcp: true, ..Connection::default() };
+        inside.run(move || connection.listen(([127, 0, 0, 1], 0).into())).unwrap()
+    };
+    let (one, other) = (listens("plain"), listens("fixed"));
+    let report = json("detach --all");
+    let rows = report["detached"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{report}");
+    for row in rows {
+        let algorithm = row["algorithm"].as_str().unwrap();
+        let holders = row["held_by"].as_array().unwrap();
+        assert_eq!(holders.len(), 1, "{report}");
+        let named = (&holders[0]["state"], &holders[0]["only_listens"], &holders[0]["pid"]);
+        assert_eq!(named, (&"LISTEN".into(), &true.into(), &std::process::id().into()), "{report}");
+        assert_eq!(status(algorithm).unwrap()["held_by"], row["held_by"]);
+    }
+    drop((one, other));
+    assert!(eventually(|| state("plain").is_none() && state("fixed").is_none()));
+    assert_eq!(host_state(&[&inside]), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn sockets_in_every_state_are_named_with_their_number_and_moved() {
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    let before = host_state(&[&inside]);
+    attach_as_default(&inside, "plain");
+    let listener = inside.run(|| TcpListener::bind("127.0.0.1:0")).unwrap().unwrap();
+    let address = listener.local_addr().unwrap();
+    let pair = || {
+        let near = inside.run(move || TcpStream::connect(address)).unwrap().unwrap();
+        (near, listener.accept().unwrap().0)
+    };
+    let (closing, ended, last, left, open) = (pair(), pair(), pair(), pair(), pair());
+    // Its end at the near side has no code of any control once the far side has closed, too.
+    drop(ended.0);
+    drop(ended.1);
+    left.1.shutdown(Shutdown::Write).unwrap();
+    last.1.shutdown(Shutdown::Write).unwrap();
+    // Nothing is left to come in where nobody accepts: the next SYN is dropped.
+    let full = inside.run(|| Connection::default().listen_for(0, ([127, 0, 0, 1], 0).into())).unwrap();
+    let address = full.local_addr().unwrap();
+    let _waiting = inside.run(move || TcpStream::connect(address)).unwrap().unwrap();
+    let unanswered = unconnected(&inside);
+    fcntl(&unanswered, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    let to = SockaddrIn::from(match address {
+        SocketAddr::V4(address) => address,
+        SocketAddr::V6(_) => unreachable!(),
+    });
+    assert_eq!(connect(unanswered.as_raw_fd(), &to), Err(Errno::EINPROGRESS));
+    // Where a FIN is acknowledged late.
+    let acknowledged = || {
+        let ss = inside.command("ss").args(["-tanH", "state", "fin-wait-2"]).output().unwrap();
+        String::from_utf8(ss.stdout).unwrap().lines().count() == 2
+    };
+    assert!(eventually(acknowledged));
+    assert!(inside.command("ip").args(["link", "set", "lo", "down"]).status().unwrap().success());
+    closing.0.shutdown(Shutdown::Write).unwrap();
+    last.0.shutdown(Shutdown::Write).unwrap();
+
+    let states = |held: &serde_json::Value| {
+        let mut states = BTreeMap::new();
+        for one in held.as_array().unwrap() {
+            let state = one["state"].as_str().unwrap().to_owned();
+            *states.entry(state).or_insert(0) += one["sockets"].as_u64().unwrap();
+        }
+        states
+    };
+    let report = json("detach plain --leave-sockets");
+    let expected: BTreeMap<String, u64> = [
+        // Both ends of the open one, the far end of what closes, and both of what waits to be accepted.
+        ("ESTAB", 5),
+        ("SYN-SENT", 1),
+        ("FIN-WAIT-1", 1),
+        ("FIN-WAIT-2", 2),
+        ("CLOSE-WAIT", 1),
+        ("LAST-ACK", 1),
+        ("LISTEN", 2),
+    ]
+    .map(|(state, sockets)| (state.to_owned(), sockets))
+    .into();
+    assert_eq!(states(&report["detached"][0]["held_by"]), expected, "{report}");
+    assert_eq!(states(&status("plain").unwrap()["held_by"]), expected);
+
+    let report = json("detach plain");
+    let row = &report["detached"][0];
+    assert_eq!((&row["sockets_moved"], &row["stragglers"]), (&11.into(), &serde_json::json!([])), "{report}");
+    assert_eq!(states(&row["held_by"]), [("LISTEN".to_owned(), 2)].into(), "{report}");
+    drop((listener, full));
+    assert!(eventually(|| state("plain").is_none()));
+    drop((closing, last, left, open));
+    assert_eq!(host_state(&[&inside]), before);
 }
 
 #[test]

@@ -191,18 +191,21 @@ impl Sink {
 fn the_exit_code_says_what_was_done_also_where_that_cannot_be_reported() {
     let _attachments = Attachments::lock();
     let files = tempfile::tempdir().unwrap();
-    let (wanted, rules) = (files.path().join("a.toml"), files.path().join("rules"));
+    let [wanted, rules, learned] = ["a.toml", "rules", "paths"].map(|name| files.path().join(name));
     fs::write(&wanted, "version = 1\n[attach.fixed]\n").unwrap();
     fs::write(&rules, "--port 81 --use plain\n--port 82 --use plain\n").unwrap();
     let of_plain = |field: &str| cli::status("plain").map_or(Value::Null, |row| row[field].clone());
     let is_attached = |algorithm: &str| cli::state(algorithm).as_deref() == Some("attached");
     let rules_now = || cli::json("select list")["rules"].as_array().unwrap().len();
     let changed = || cli::json("status")["settings"].as_array().unwrap().len();
+    let remembered = || cli::json("paths list")["paths"].as_array().unwrap().len();
+    fs::write(&learned, "203.0.113.9 50mbit,600ms 41s\n").unwrap();
+    let import = format!("paths import {}", learned.display());
     let apply = format!("apply --config {}", wanted.display());
     let load = format!("select load {}", rules.display());
     for sink in Sink::ALL {
         let generation = std::cell::RefCell::new(Value::Null);
-        let steps: [(&str, &dyn Fn() -> bool); 15] = [
+        let steps: [(&str, &dyn Fn() -> bool); 18] = [
             ("attach plain", &|| is_attached("plain")),
             ("attach plain --for 1h", &|| of_plain("expires_at_us").is_u64()),
             ("confirm plain", &|| of_plain("expires_at_us").is_null()),
@@ -215,6 +218,9 @@ fn the_exit_code_says_what_was_done_also_where_that_cannot_be_reported() {
             ("--json select del --port 81", &|| rules_now() == 1),
             ("select del --all", &|| rules_now() == 0),
             ("upgrade plain", &|| of_plain("generation") != *generation.borrow()),
+            ("upgrade plain --start resume", &|| of_plain("start") == serde_json::json!(["resume"])),
+            (&import, &|| remembered() == 1),
+            ("paths flush", &|| remembered() == 0),
             (&apply, &|| is_attached("fixed")),
             ("doctor --rate 150mbit --rtt 600ms --fix", &|| changed() > 0),
             ("undo settings", &|| changed() == 0),

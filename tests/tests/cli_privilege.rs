@@ -6,6 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, setsockopt, socket};
+use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, Names, Ran, host_state, json, onramp};
 use onramp_tests::recorder::Recorder;
@@ -197,4 +200,38 @@ fn a_user_without_privileges_neither_reads_nor_changes_what_is_attached_chosen_o
         assert!(!nobody_can(command), "{command}");
     }
     assert_eq!(parameters(state()), before);
+}
+
+/// Whether a user without privileges can choose a control for a socket, in a network namespace and a thread of its own.
+fn nobody_chooses(place: &Namespace, control: &str) -> bool {
+    let choose = || {
+        for call in [libc::SYS_setresgid, libc::SYS_setresuid] {
+            // SAFETY: they take numbers, and called so they change this thread alone.
+            let changed = unsafe { libc::syscall(call, 65_534, 65_534, 65_534) };
+            assert_eq!(changed, 0, "{}", std::io::Error::last_os_error());
+        }
+        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();
+        let chosen = setsockopt(&socket, TcpCongestion, &control.into()).is_ok();
+        assert!(
+            !chosen || getsockopt(&socket, TcpCongestion).unwrap().to_string_lossy().starts_with(control)
+        );
+        chosen
+    };
+    place.run(choose).unwrap()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_user_without_privileges_may_choose_what_is_attached_in_a_namespace_too() {
+    let _attachments = Attachments::lock();
+    let (here, other) = (Namespace::current().unwrap(), namespace());
+    for place in [&here, &other] {
+        assert!(!nobody_chooses(place, "onramp_search"));
+    }
+    onramp("attach search").ok();
+    for place in [&here, &other] {
+        assert!(nobody_chooses(place, "onramp_search"));
+    }
+    onramp("detach search").ok();
+    assert!(!nobody_chooses(&other, "onramp_search"));
 }

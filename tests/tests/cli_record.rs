@@ -213,6 +213,28 @@ fn a_full_disk_ends_the_recording_with_what_was_written() {
     );
 }
 
+#[test]
+#[ignore = "in a guest: make test"]
+fn whatever_signal_ends_a_recording_its_files_are_whole() {
+    let attachments = Attachments::lock();
+    let plain = find("plain").unwrap();
+    attachments.attach(&AttachOptions::new(plain.parameters()));
+    for signal in [Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT] {
+        let home = tempdir().unwrap();
+        let directory = home.path().join("recording");
+        let recorder = Recorder::start(&directory, "");
+        let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), &plain.congestion_control());
+        sender.deliver(200_000);
+        recorder.signal(signal);
+        assert_eq!(recorder.wait().code, Some(0), "{signal}");
+        let mut recording = Recording::open(&directory).unwrap();
+        assert!(!recording.rows::<AckRow>().is_empty(), "{signal}");
+        assert!(recording.problems.is_empty(), "{signal}: {:?}", recording.problems);
+        let names = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+        assert!(names.filter(|path| path.extension().is_some_and(|of| of == "tmp")).count() == 0, "{signal}");
+    }
+}
+
 /// A file system of limited size; unmounted when dropped.
 struct Mount(PathBuf);
 

@@ -561,3 +561,40 @@ fn files_give_rules_their_profiles_and_take_them_away() {
     apply().ok();
     assert_eq!(host_state(&[]), before);
 }
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn profiles_of_a_file_for_which_there_is_no_room_are_refused_before_anything_is_attached() {
+    let _attachments = Attachments::lock();
+    let profiles = Profiles::write();
+    let before = host_state(&[]);
+    let directory = profiles.0.path().join("etc");
+    fs::create_dir(&directory).unwrap();
+    let write = |from: usize, to: usize| {
+        let rule = |number: usize| {
+            let name = format!("number-{number}");
+            profiles.put(&name, "fixed", "");
+            let profile = profiles.path(&name);
+            format!("[[select]]\nport = {number}\nuse = 'fixed'\nprofile = '{}'\n", profile.display())
+        };
+        let rules: String = (from..to).map(rule).collect();
+        fs::write(directory.join("a.toml"), format!("version = 1\n[attach.fixed]\n{rules}")).unwrap();
+    };
+    let apply = |check: &str| onramp(&format!("apply --config {} {check}", directory.display()));
+    write(1, 17);
+    for check in ["--check", ""] {
+        assert!(apply(check).refused(2).names(&["15", "fixed", "number-16"]));
+        assert_eq!(host_state(&[]), before, "{check}");
+    }
+    write(1, 16);
+    apply("").ok();
+    assert_eq!(sets().len(), 15);
+    // They keep their places until their rules have gone.
+    write(2, 17);
+    assert!(apply("--check").refused(2).names(&["15", "fixed", "number-16"]));
+    write(2, 16);
+    apply("").ok();
+    write(2, 17);
+    apply("").ok();
+    assert_eq!(sets().len(), 15);
+}

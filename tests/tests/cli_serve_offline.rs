@@ -11,12 +11,42 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_tests::cli;
 
+/// A server that ends with the test, whatever becomes of that.
+struct Server(Child);
+
+impl Server {
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.0.id() as i32), signal).unwrap();
+    }
+
+    /// Whether it says that it accepts connections; else it has ended.
+    fn listens(&mut self) -> bool {
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        !line.is_empty()
+    }
+
+    /// What it says, once it has ended by itself.
+    fn ended(mut self) -> cli::Ran {
+        let mut stderr = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        cli::Ran { code: self.0.wait().unwrap().code(), stdout: String::new(), stderr }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A server of recordings at a port of its own, and that place.
-fn at_a_port() -> (Child, String) {
+fn at_a_port() -> (Server, String) {
     let mut command = cli::command(["serve", "--offline", "--listen", "127.0.0.1:0"]);
-    let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut server = Server(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut url = String::new();
-    BufReader::new(server.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut url).unwrap();
     (server, url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned())
 }
 
@@ -30,9 +60,9 @@ fn ask(place: &str, request: &str, rest: &[u8]) -> String {
     answer
 }
 
-fn end(mut server: Child) {
-    kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM).unwrap();
-    assert_eq!(server.wait().unwrap().code(), Some(0));
+fn end(mut server: Server) {
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -61,7 +91,7 @@ fn a_server_of_recordings_alone_has_no_capability_and_knows_no_flow() {
     let (server, place) = at_a_port();
     let flows = ask(&place, "GET /api/flows", b"\r\n");
     assert!(flows.starts_with("HTTP/1.1 200") && flows.contains("\"total\":0"), "{flows}");
-    let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id())).unwrap();
     for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
         assert!(status.contains(&format!("{set}:\t0000000000000000")), "{status}");
     }
@@ -71,17 +101,10 @@ fn a_server_of_recordings_alone_has_no_capability_and_knows_no_flow() {
 }
 
 /// Starts a server of recordings at a UNIX socket.
-fn start(socket: &Path) -> Child {
+fn start(socket: &Path) -> Server {
     let mut command = cli::command(["serve", "--offline", "--listen"]);
     command.arg(format!("unix:{}", socket.display()));
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-/// Whether a server says that it accepts connections; else it has ended.
-fn listens(server: &mut Child) -> bool {
-    let mut line = String::new();
-    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    !line.is_empty()
+    Server(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
 #[test]
@@ -92,17 +115,17 @@ fn of_two_servers_that_begin_at_one_place_at_once_one_runs_and_has_it() {
         let pair = [start(&socket), start(&socket)];
         let (mut running, mut ended) = (Vec::new(), Vec::new());
         for mut server in pair {
-            if listens(&mut server) { running.push(server) } else { ended.push(server) }
+            if server.listens() { running.push(server) } else { ended.push(server) }
         }
         assert_eq!((running.len(), ended.len()), (1, 1), "{round}");
         let (mut running, refused) = (running.remove(0), ended.remove(0));
-        let refused = cli::Ran::from(refused.wait_with_output().unwrap());
+        let refused = refused.ended();
         assert!(refused.code == Some(1) && refused.stderr.contains("choose another path"), "{refused:?}");
         UnixStream::connect(&socket).unwrap();
         // One that is killed is followed by the next, by its own file.
         let signal = if round % 2 == 0 { Signal::SIGKILL } else { Signal::SIGTERM };
-        kill(Pid::from_raw(running.id() as i32), signal).unwrap();
-        running.wait().unwrap();
+        running.signal(signal);
+        running.0.wait().unwrap();
         assert!(socket.exists() || signal == Signal::SIGTERM);
     }
     let left: Vec<_> =

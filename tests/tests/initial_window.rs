@@ -1,6 +1,7 @@
 //! Connections that never have more to send than an initial window holds: nine of ten of a server's. They have no state, and
 //! are counted.
 
+use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -171,6 +172,45 @@ fn connections_of_a_guards_control_are_counted_as_without_state() {
     }
     assert!((1..20).contains(&of_control), "{of_control}");
     assert_counted([20, 20, of_control, 20 - of_control]);
+}
+
+/// The memory of a socket's options, also of what BPF keeps for it, bytes; restored when dropped.
+struct OptionMemory(String);
+
+impl OptionMemory {
+    const PATH: &str = "/proc/sys/net/core/optmem_max";
+
+    fn limit(bytes: &str) -> Self {
+        let before = fs::read_to_string(Self::PATH).unwrap();
+        fs::write(Self::PATH, bytes).unwrap();
+        Self(before)
+    }
+}
+
+impl Drop for OptionMemory {
+    fn drop(&mut self) {
+        let _ = fs::write(Self::PATH, &self.0);
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn without_memory_for_its_state_the_base_runs_a_connection_alone_and_it_is_counted() {
+    let _attachments = Attachments::lock();
+    onramp("attach ramp").ok();
+    let wire = wire();
+    wire.near.sysctl_set(DEFAULT, "onramp_ramp").unwrap();
+    // Of all namespaces, or of each its own since Linux 6.8.
+    let _memory = OptionMemory::limit("300");
+    let _ = wire.near.sysctl_set("net.core.optmem_max", "300");
+    let mut sender = Sender::connect_by_default(wire);
+    sender.deliver(20 * INITIAL_WINDOW_BYTES);
+    assert!(sender.flow().header.is_none(), "{:?}", sender.flow());
+    let row = || json("status")["algorithms"][0].clone();
+    assert!(row()["state_failures"].as_u64() > Some(0), "{}", row());
+    drop(sender);
+    let counted = || ["flows_started", "flows_ended", "flows_without_state"].map(|name| row()[name].as_u64());
+    assert!(eventually(|| counted() == [Some(1); 3]), "{:?}", counted());
 }
 
 /// So many connections inside a namespace, both ends of each, that say nothing.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use onramp_loader::{ExitReason, Flow, Phase};
 use onramp_net::Namespace;
 use onramp_tests::bottleneck::{SEGMENT, bottleneck};
-use onramp_tests::cli::DEFAULT;
+use onramp_tests::cli::{DEFAULT, onramp};
 use onramp_tests::connection::Connection;
 use onramp_tests::counted::{by_kernel, ends};
 use onramp_tests::sender::{Came, INITIAL_WINDOW_BYTES, Sender};
@@ -69,6 +69,36 @@ fn subflows_of_mptcp_take_the_default_make_state_are_moved_and_leave_nothing() {
     assert_eq!((detached.moved, detached.held.copies), (2, 0), "{detached:?}");
     assert_eq!(sender.bring(100_000).read, 700_000, "it goes on without");
     assert_eq!(flows(&sender.wire).len(), 0);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn subflows_of_mptcp_get_what_a_rule_says_on_both_ends() {
+    let _attachments = Attachments::new(&ALGORITHMS);
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    if wire.near.sysctl_get("net.mptcp.enabled").is_err() {
+        skip("the kernel has no CONFIG_MPTCP");
+        return;
+    }
+    ip(&wire.near, "address add 192.0.2.3/24 dev wire0");
+    ip(&wire.near, "mptcp endpoint add 192.0.2.3 dev wire0 subflow");
+    for end in [&wire.near, &wire.far] {
+        ip(end, "mptcp limits set subflow 1");
+    }
+    onramp("select add --to 192.0.2.0/24 --use search").ok();
+    let connection = Connection { mptcp: true, ..Connection::default() };
+    let mut sender = connected(wire, &connection, "cubic");
+    sender.bring(200_000);
+    let of_search = |end: &Namespace| {
+        let flows = end.run(|| onramp_loader::flows(|_| true)).unwrap().unwrap();
+        flows.iter().filter(|flow| flow.algorithm.name() == "search").count()
+    };
+    let both = || [&sender.wire.near, &sender.wire.far].map(of_search);
+    assert!(eventually(|| both() == [2, 2]), "{:?}", both());
+    // Where they are closed without a wire they would keep the code for a minute.
+    onramp("select del --all").ok();
+    onramp("detach search").ok();
+    assert_eq!(both(), [0, 0]);
 }
 
 /// What becomes of the data in a SYN.

@@ -1,7 +1,7 @@
 //! HOST and PORT of ss(8).
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use nix::errno::Errno;
@@ -15,38 +15,61 @@ const SERVICES: &str = "/etc/services";
 /// Names that are known where that file is missing.
 const WELL_KNOWN: [(&str, u16); 4] = [("ssh", 22), ("domain", 53), ("http", 80), ("https", 443)];
 
-/// `[FAMILY:]PREFIX[:PORT]`, `:PORT`; IPv6 with a port in brackets, `*` for any address or port, and `all`, `any` and `default`
-/// for any address.
-pub(super) fn host(text: &str) -> Result<(Option<Prefix>, Option<u16>), String> {
-    let (family, rest) = family(text)?;
-    let (host, port) = split_port(rest)?;
+/// An address family that a filter names; it holds for the whole filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    Inet,
+    Inet6,
+}
+
+impl Family {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inet => "inet",
+            Self::Inet6 => "inet6",
+        }
+    }
+
+    /// All its addresses. IPv4-mapped ones are of IPv4: telemetry does not know which the socket has.
+    pub fn addresses(self) -> Prefix {
+        match self {
+            Self::Inet => Prefix::from(IpAddr::from(Ipv4Addr::UNSPECIFIED)).shortened(0),
+            Self::Inet6 => Prefix::from(IpAddr::from(Ipv6Addr::UNSPECIFIED)).shortened(0),
+        }
+    }
+}
+
+/// `PREFIX[:PORT]`, `:PORT`; IPv6 with a port in brackets, `*` for any address or port, and `all`, `any` and `default` for any
+/// address. `family`: what an address is of; the text is what is left behind its name.
+pub(super) fn host(family: Option<Family>, text: &str) -> Result<(Option<Prefix>, Option<u16>), String> {
+    let (host, port) = split_port(text)?;
     let prefix = match host {
         "" | "*" | "all" | "any" | "default" => None,
         host => Some(prefix(host)?),
     };
     if let Some(family) =
-        family.filter(|family| prefix.is_some() && (*family == "inet6") != host.contains(':'))
+        family.filter(|family| prefix.is_some() && (*family == Family::Inet6) != host.contains(':'))
     {
-        return Err(format!("{text:?}: {host:?} is not an address of {family}"));
+        return Err(format!("{host:?} is not an address of {}", family.name()));
     }
     let any_port = port == Some("*");
     let port = port.map(self::port).transpose()?.flatten();
-    if host.is_empty() && port.is_none() && !any_port {
+    if host.is_empty() && port.is_none() && !any_port && family.is_none() {
         return Err(format!("{text:?} names neither a host nor a port"));
     }
     Ok((prefix, port))
 }
 
-/// `[FAMILY:]:PORT`, or PORT; none: any.
+/// `:PORT`, or PORT; none: any.
 pub(super) fn port_alone(text: &str) -> Result<Option<u16>, String> {
-    let (_, rest) = family(text)?;
-    port(rest.strip_prefix(':').unwrap_or(rest))
+    port(text.strip_prefix(':').unwrap_or(text))
 }
 
 /// The family that is named before an address, and the rest.
-fn family(text: &str) -> Result<(Option<&str>, &str), String> {
+pub(super) fn family(text: &str) -> Result<(Option<Family>, &str), String> {
     match text.split_once(':') {
-        Some((family @ ("inet" | "inet6"), rest)) => Ok((Some(family), rest)),
+        Some(("inet", rest)) => Ok((Some(Family::Inet), rest)),
+        Some(("inet6", rest)) => Ok((Some(Family::Inet6), rest)),
         Some((family @ ("unix" | "link" | "netlink" | "vsock" | "tipc" | "xdp"), _)) => {
             Err(format!("{family:?} of ss(8) is not supported in a filter of onramp: write inet or inet6"))
         }

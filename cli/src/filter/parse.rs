@@ -8,7 +8,7 @@
 
 use onramp_loader::algorithm::did_you_mean;
 
-use super::host;
+use super::host::{self, Family};
 use super::{Comparison, Expression, Host, Operator, Port, Side};
 
 /// How deep parentheses and negations may lie in each other.
@@ -30,10 +30,10 @@ pub(super) fn parse(text: &str) -> Result<Option<Expression>, String> {
     if words.is_empty() {
         return Ok(None);
     }
-    let mut parser = Parser { words: &words, at: 0, depth: 0 };
+    let mut parser = Parser { words: &words, at: 0, depth: 0, family: None };
     let expression = parser.chain()?;
     match parser.next() {
-        None => Ok(Some(expression)),
+        None => Ok(Some(parser.within_family(expression))),
         Some(word) => Err(format!("{word:?} closes a parenthesis that was not opened")),
     }
 }
@@ -65,6 +65,8 @@ struct Parser<'a> {
     words: &'a [&'a str],
     at: usize,
     depth: usize,
+    /// What one of the conditions names. As ss has it, all flows are of it, whatever the other conditions say.
+    family: Option<Family>,
 }
 
 impl<'a> Parser<'a> {
@@ -135,18 +137,43 @@ impl<'a> Parser<'a> {
                 return Err(format!("{operator:?} compares ports: write it behind sport or dport"));
             }
         };
-        let (prefix, port) = host::host(self.value(word)?)?;
+        let value = self.value(word)?;
+        let rest = self.family(value)?;
+        let (prefix, port) = host::host(self.family, rest)
+            .map_err(|why| if rest == value { why } else { format!("{value:?}: {why}") })?;
         let host = Expression::Host(Host { side, prefix, port });
         Ok(if negated { Expression::Not(Box::new(host)) } else { host })
     }
 
     fn port(&mut self, word: &str, side: Side) -> Result<Expression, String> {
         let comparison = self.next_if(comparison).unwrap_or(Comparison::Equal);
-        let port = host::port_alone(self.value(word)?)?;
+        let value = self.value(word)?;
+        let port = host::port_alone(self.family(value)?)?;
         if port.is_none() && comparison != Comparison::Equal {
             return Err(format!("{word:?} with \"*\" is any port, which is not compared: give a number"));
         }
         Ok(Expression::Port(Port { side, comparison, port }))
+    }
+
+    /// Reads the family before a value; returns what stands behind it.
+    fn family<'v>(&mut self, value: &'v str) -> Result<&'v str, String> {
+        let (family, rest) = host::family(value)?;
+        match (self.family, family) {
+            (Some(before), Some(now)) if before != now => Err(format!(
+                "{value:?}: a family holds for the whole filter, and it has {:?} already: leave one of both out",
+                before.name()
+            )),
+            _ => {
+                self.family = self.family.or(family);
+                Ok(rest)
+            }
+        }
+    }
+
+    fn within_family(&self, expression: Expression) -> Expression {
+        let Some(family) = self.family else { return expression };
+        let host = Host { side: Side::Remote, prefix: Some(family.addresses()), port: None };
+        Expression::Chain(Box::new(expression), vec![(Operator::And, Expression::Host(host))])
     }
 
     fn value(&mut self, word: &str) -> Result<&'a str, String> {

@@ -157,6 +157,50 @@ fn a_zone_that_is_no_interface_is_refused_by_its_name() {
 }
 
 #[test]
+fn a_family_holds_for_the_whole_filter_as_in_ss() {
+    let four = ("10.1.2.3:5000", "192.0.2.9:443");
+    let six = ("[2001:db8::1]:5000", "[2001:db8:1::2]:443");
+    // An IPv4-mapped address is one of IPv4.
+    let mapped = ("[::ffff:10.1.2.3]:5000", "[::ffff:192.0.2.9]:443");
+    for (filter, of_four, of_six) in [
+        ("dst inet:*", true, false),
+        ("dst inet6:*", false, true),
+        ("dst inet:", true, false),
+        ("src inet6:any", false, true),
+        ("dst inet::443", true, false),
+        ("dst inet6:*:443", false, true),
+        ("dport = inet::443", true, false),
+        ("dport = inet6::443", false, true),
+        ("dport != inet6::443", false, false),
+        ("dport != inet6::80", false, true),
+        // Whatever stands before it, and behind it.
+        ("not dport = inet6::80", false, true),
+        ("not dst inet:10.0.0.1", true, false),
+        ("dport = inet6::80 or dport = :443", false, true),
+        ("dport = :443 or dst inet:10.0.0.1", true, false),
+        ("dst 0.0.0.0/0", true, false),
+        ("dst ::/0", false, true),
+        ("dst ::ffff:0:0/96", true, false),
+        ("dst [::ffff:192.0.2.9]:443", true, false),
+        ("not dst ::/0", true, false),
+    ] {
+        for ((local, remote), wanted) in [(four, of_four), (mapped, of_four), (six, of_six)] {
+            assert_eq!(passes(filter, local, remote), wanted, "{filter} {remote}");
+        }
+    }
+    let kernel = |text: &str| parse(text).unwrap().in_kernel().remote;
+    assert_eq!(kernel("dport > inet6::80"), Some(("::".parse().unwrap(), 0)));
+    for (filter, word) in [
+        ("dst inet:10.0.0.1 or dst inet6:[::1]", "\"inet6:[::1]\""),
+        ("dport = inet::80 or sport = inet6::80", "\"inet6::80\""),
+        ("dst inet6:[::1] or dst 127.0.0.1", "\"127.0.0.1\""),
+    ] {
+        let error = parse(filter).unwrap_err();
+        assert!(error.contains(word), "{filter}: {error}");
+    }
+}
+
+#[test]
 fn mapped_addresses_are_version_four() {
     assert!(passes("dst 192.0.2.0/24", "[::ffff:10.0.0.1]:1", "[::ffff:192.0.2.9]:443"));
 }

@@ -3,7 +3,7 @@
 use onramp_loader::algorithm::Bars;
 use serde::Serialize;
 
-use super::flow_table::Flow;
+use super::flow::Flow;
 use crate::units::{show_bytes, show_rate};
 
 /// A value against its threshold, lines of text, and bars below them.

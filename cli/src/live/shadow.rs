@@ -7,7 +7,7 @@ use onramp_loader::shadow::{Follower, Shadow as Source, SocketSnapshot, Step, Wa
 use onramp_recording::replay::{Candidate, Finding, Generations, Known, Options, Replay};
 use onramp_recording::{Event, Run, Sample};
 
-use super::flow_table::Flow;
+use super::flow::Flow;
 
 /// Flows whose findings are kept; beyond that those that were met first go.
 const FLOWS_MAX: usize = 10_000;

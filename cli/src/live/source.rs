@@ -8,7 +8,8 @@ use nix::time::{ClockId, clock_gettime};
 use onramp_loader::WaitWhile;
 use onramp_loader::telemetry::{Filter, Item, Level, Options, Stream, What};
 
-use super::flow_table::{Flow, FlowTable};
+use super::flow::Flow;
+use super::flow_table::FlowTable;
 use crate::consumer::Wanted;
 
 /// Kernel memory for what happens between two looks: rounds of all flows, about 20,000 of SEARCH's, which are the

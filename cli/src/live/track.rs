@@ -3,7 +3,7 @@
 use onramp_loader::algorithm;
 use serde::Serialize;
 
-use super::flow_table::Flow;
+use super::flow::Flow;
 
 /// A value of an algorithm, and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

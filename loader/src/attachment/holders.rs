@@ -112,12 +112,13 @@ pub(crate) fn look(
     if codes.is_empty() {
         return Ok(Held::default());
     }
+    // First: it gives sockets the cookies by which those of MPTCP are found among a process's.
+    let found = namespaces::sockets_on(&pins.algorithm.congestion_control(), kernel)?;
     let of_processes = match of_processes {
         Some(found) => found,
         None => of_processes.insert(migrate::of_processes(kernel)?),
     };
     // A socket that both have found is a process's.
-    let found = namespaces::sockets_on(&pins.algorithm.congestion_control(), kernel)?;
     let found = found.iter().chain(of_processes.iter()).map(|holder| (holder.cookie, *holder));
     Ok(summary(&codes, &found.collect::<BTreeMap<_, _>>().into_values().collect::<Vec<_>>()))
 }

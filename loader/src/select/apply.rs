@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onramp_algorithm::Algorithm;
+
 use super::edit::tidied;
 use super::program::{Selector, require};
 use super::rule::{Choice, RULES_MAX, Rule, Target, name_cgroups};
@@ -35,11 +37,14 @@ impl Changes {
     }
 }
 
-/// What [`apply`] would change; changes nothing.
+/// What [`apply`] would change; changes nothing. `anew`: algorithms that will be attached before, and have none of the profiles
+/// that they have now.
 ///
 /// # Errors
 /// What [`apply`] fails with, as far as it can be known before.
-pub fn plan_apply(wanted: &[Rule]) -> Result<Changes, Error> {
+pub fn plan_apply(wanted: &[Rule], anew: &[Algorithm]) -> Result<Changes, Error> {
+    require_number(wanted)?;
+    sets::require_room(wanted, anew)?;
     let selector = Selector::here();
     if wanted.is_empty() && (!kernel::has_bpffs() || !selector.exists_as_seen()?) {
         return Ok(Changes::default());
@@ -50,7 +55,9 @@ pub fn plan_apply(wanted: &[Rule]) -> Result<Changes, Error> {
         return Ok(Changes { added: wanted.to_vec(), ..Changes::default() });
     }
     let _lock = Lock::take()?;
-    Ok(Merge::new(&selector, wanted)?.changes)
+    let merge = Merge::new(&selector, wanted)?;
+    require_number(&merge.next)?;
+    Ok(merge.changes)
 }
 
 /// Has these rules, at once, next to those that others have made. What they name and their algorithms have not is made of
@@ -71,9 +78,7 @@ pub fn apply(wanted: &[Rule], profiles: &[Profile]) -> Result<Changes, Error> {
         selector.remove()?;
         return Ok(tidied(changes));
     }
-    if next.len() > RULES_MAX {
-        return Err(Error::TooManyRules { most: RULES_MAX });
-    }
+    require_number(&next)?;
     // A mark without its rule says nothing, so what is marked first is never taken for another's.
     let either: BTreeMap<_, _> = made_before.iter().chain(&made).map(pair).collect();
     let work = || {
@@ -84,6 +89,10 @@ pub fn apply(wanted: &[Rule], profiles: &[Profile]) -> Result<Changes, Error> {
     };
     tidied(sets::provide(wanted, profiles).and_then(|()| selector.with(work)))?;
     Ok(changes)
+}
+
+fn require_number(rules: &[Rule]) -> Result<(), Error> {
+    if rules.len() > RULES_MAX { Err(Error::TooManyRules { most: RULES_MAX }) } else { Ok(()) }
 }
 
 /// What there will be.

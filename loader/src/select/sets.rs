@@ -1,7 +1,7 @@
 //! Parameter sets that rules name, in addition to the one that an algorithm was attached with. A set is made with the first rule
 //! that names it, and goes with the last one, once no flow has it any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onramp_algorithm::{Algorithm, Parameters};
 
@@ -42,6 +42,40 @@ pub(super) fn missing(named: &Named) -> Named {
         })
     };
     named.iter().filter(|pair| !has(pair)).cloned().collect()
+}
+
+/// Fails unless each algorithm has room for the sets that rules name. `anew`: those that will have none.
+///
+/// # Errors
+/// [`Error::TooManyProfiles`].
+pub(super) fn require_room(rules: &[Rule], anew: &[Algorithm]) -> Result<(), Error> {
+    let mut wanted: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (control, profile) in named(rules) {
+        wanted.entry(control).or_default().push(profile);
+    }
+    for (control, profiles) in wanted {
+        let Some(algorithm) = onramp_algorithm::find_control(&control) else { continue };
+        let mut taken = Vec::new();
+        if !anew.contains(&algorithm)
+            && let Some((pins, attachment)) = others(algorithm)
+        {
+            let flows = pins.counters()?.profile_flows;
+            let numbers = 1..PROFILE_MAX;
+            let used = numbers.filter(|at| attachment.profile_names[*at] != [0; 32] || flows[*at] != 0);
+            taken.extend(used.map(|at| text(&attachment.profile_names[at])));
+        }
+        let added = profiles.iter().filter(|profile| !taken.contains(profile)).count();
+        if taken.len() + added > PROFILE_MAX - 1 {
+            let all: BTreeSet<_> =
+                taken.into_iter().chain(profiles).filter(|name| !name.is_empty()).collect();
+            let all = all.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Error::TooManyProfiles {
+                most: PROFILE_MAX - 1,
+                profiles: format!("of {}: {all}", algorithm.name()),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Makes the sets that rules name and that are not there, of these profiles. Those that are there stay as they are.

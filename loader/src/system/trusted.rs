@@ -20,7 +20,7 @@ const LINKS_MAX: usize = 40;
 /// Fails unless a file or directory, each directory on the way to it, and whatever links lead to, belong to root or this
 /// user, and neither their group nor others may write to them. On the way a directory may be as /tmp is, where only the
 /// owner of a file may replace it. A directory on a file system that is mounted read-only may have any mode, as those of
-/// a ConfigMap have.
+/// a ConfigMap have. What is neither a file nor a directory passes: its reader refuses it.
 ///
 /// # Errors
 /// [`Error::UntrustedFile`] with the first that is not as it should be; [`Error::Io`] if one cannot be looked at.
@@ -38,6 +38,9 @@ pub fn require_trusted(path: &Path) -> Result<(), Error> {
         let next = at.join(step);
         let there = look(&next)?;
         if !there.is_symlink() {
+            if ahead.is_empty() && !there.is_file() && !there.is_dir() {
+                return Ok(());
+            }
             require_own(&next, &there)?;
             at = next;
             continue;
@@ -75,6 +78,9 @@ fn look(path: &Path) -> Result<Metadata, Error> {
 /// Fails if others may replace what is in a directory; returns whether they may add to it.
 fn passable(directory: &Path) -> Result<bool, Error> {
     let there = look(directory)?;
+    if !there.is_dir() {
+        return Err(Error::io("look into", directory)(Errno::ENOTDIR.into()));
+    }
     let shared = others_may_write(directory, &there);
     if shared && there.mode() & STICKY == 0 {
         return Err(open_to_others(directory, &there));
@@ -146,6 +152,24 @@ mod tests {
         refused(at, at, "1777");
         set(at, 0o700);
         assert!(matches!(require_trusted(&at.join("missing")), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn what_is_no_file_is_left_to_its_reader_and_gets_no_advice() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        nix::unistd::mkfifo(&at("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        set(&at("fifo"), 0o666);
+        set(&at("socket"), 0o777);
+        symlink(at("fifo"), at("link")).unwrap();
+        for path in [at("fifo"), at("socket"), at("link"), "/dev/null".into(), "/dev/full".into()] {
+            require_trusted(&path).unwrap();
+        }
+        // Nothing lies in what is no directory.
+        for path in ["/dev/null/a.toml".into(), at("fifo/a.toml")] {
+            assert!(matches!(require_trusted(&path), Err(Error::Io { .. })), "{}", path.display());
+        }
     }
 
     #[test]

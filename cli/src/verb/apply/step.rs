@@ -319,7 +319,7 @@ fn restore_default(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
 /// All rules are changed at once. `anew`: algorithms that lose the profiles that they have.
 fn rules(desired: &Desired, anew: &[Algorithm]) -> anyhow::Result<Option<Step>> {
     let Desired { rules, profiles, .. } = desired;
-    let mut changes = select::plan_apply(rules)?;
+    let mut changes = select::plan_apply(rules, anew)?;
     let lost = profiles.iter().filter(|profile| anew.contains(&profile.parameters.algorithm()));
     changes.profiles.extend(
         lost.map(|profile| (profile.parameters.algorithm().congestion_control(), profile.name.clone())),

@@ -10,6 +10,7 @@ use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, ParameterSet};
 use onramp_net::Prefix;
 
+use crate::basis;
 use crate::failure::Usage;
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
@@ -110,7 +111,7 @@ impl Controls {
     fn require_start(&self, control: &str) -> Result<(), onramp_loader::Error> {
         let algorithm = onramp_loader::find(control)?;
         match self.attaching.get(algorithm.name()) {
-            Some(options) => select::check_start(algorithm, options.base, options.start),
+            Some(options) => select::check_start(algorithm, basis::to_be(options), options.start),
             None => select::require_start(algorithm),
         }
     }

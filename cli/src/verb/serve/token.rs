@@ -21,7 +21,7 @@ pub(super) struct Token(String);
 impl Token {
     /// Reads it from a file that only its owner can read.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let name = path.display();
+        let name = bounded::name(path);
         only_for_its_owner("token file", path)?;
         let text = bounded::read_text(path).with_context(|| format!("cannot read the token file {name}"))?;
         Self::new(text.trim()).ok_or_else(|| {
@@ -45,11 +45,14 @@ impl Token {
     }
 }
 
-/// Refuses a file with a secret that others than its owner can use.
+/// Refuses a file with a secret that others than its owner can use. What is no regular file is left to its reader.
 pub(super) fn only_for_its_owner(what: &str, path: &Path) -> anyhow::Result<()> {
+    if bounded::is_standard(path) {
+        return Ok(());
+    }
     let name = path.display();
     let metadata = fs::metadata(path).with_context(|| format!("cannot look at the {what} {name}"))?;
-    if metadata.permissions().mode() & 0o077 != 0 {
+    if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
         return Err(Usage::error(format!("the {what} {name} can be used by others: `chmod 600 {name}`")));
     }
     Ok(())
@@ -65,6 +68,15 @@ mod tests {
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         Token::read(&path)
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_named_and_no_advice_is_given_to_change_it() {
+        for (path, what) in [("/dev/null", "it is a device"), ("/tmp", "it is a directory")] {
+            let error = crate::failure::sentence(&Token::read(path.as_ref()).err().unwrap());
+            assert!(error.contains(what) && !error.contains("chmod"), "{error}");
+        }
+        only_for_its_owner("token file", Path::new(bounded::STANDARD)).unwrap();
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::path::Path;
 use super::{ArmSummary, Sweep};
 use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Line, Panel, Region};
 use crate::sim::ORACLE;
+use crate::stats::Bound;
 
 /// Grey, of the palette.
 const GREY: usize = 6;
 
 /// Draws the arms: time over losses, and time over queueing delay, with the front of the two in each. Arms on the front of
-/// all three have the first colour, the others are grey.
+/// all three have the first colour, the others are grey. ≥ before a name: runs were given up, and its figures are bounds.
 ///
 /// # Errors
 /// [`FigureError`] naming the file.
@@ -34,7 +35,8 @@ fn panel(label: &str, sweep: &Sweep, x: impl Fn(&ArmSummary) -> f64) -> Panel {
     let region = |arm: &ArmSummary| {
         let (x, y) = at(arm);
         let colour = if arm.front { 0 } else { GREY };
-        Region { name: arm.arm.clone(), x: (x, x), y: (y, y), colour }
+        let name = format!("{}{}", arm.bound.map_or("", Bound::sign), arm.arm);
+        Region { name, x: (x, x), y: (y, y), colour }
     };
     Panel {
         title: String::new(),

@@ -13,7 +13,7 @@ use crate::digest::hex;
 use crate::emulator::MTU;
 use crate::host::HEADER_BYTES;
 use crate::sim::ORACLE;
-use crate::stats::Quantiles;
+use crate::stats::{Bound, Quantiles};
 use onramp_terminal::output::SCHEMA;
 
 /// An arm wins where it is so near to the least time …
@@ -59,6 +59,11 @@ pub struct ArmSummary {
     /// Share of paths on which it takes at most 1.02 times the least time, and sends at most max(50, 1.25 L) segments again,
     /// L the least of all that are as near.
     pub won: f64,
+    /// Runs were given up, so that times, their ratios and losses are bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// Paths on which an arm finished, so that the least time is known: those of `time` and `mean_time`.
+    pub paths_compared: usize,
     /// Time over the least time.
     pub time: Option<Quantiles>,
     /// Time over the doubling limit, where there is one.
@@ -67,7 +72,9 @@ pub struct ArmSummary {
     pub time_over_receiver_limit: Option<Quantiles>,
     /// Runs that were bound by their receiver: for half of their time or more its window was the limit.
     pub bound_by_receiver: usize,
-    /// Time over the oracle's, if it is among the arms.
+    /// Paths on which the oracle finished, if it is among the arms.
+    pub paths_with_oracle: usize,
+    /// Time over the oracle's on these.
     pub time_over_oracle: Option<Quantiles>,
     /// Segments retransmitted beyond the least of those within 2 % of the least time; below 0: fewer than these.
     pub losses: Option<Quantiles>,
@@ -103,7 +110,12 @@ pub struct ClassSummary {
     pub paths: usize,
     /// Share of them that it won.
     pub won: f64,
-    /// Time over the least time.
+    /// Runs over them were given up, so that times are bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// Those on which an arm finished, so that the least time is known.
+    pub paths_compared: usize,
+    /// Time over the least time on these.
     pub time: Option<Quantiles>,
     /// Segments retransmitted, in all.
     pub retransmitted_segments: u64,
@@ -116,8 +128,11 @@ pub struct Worst {
     pub name: String,
     /// Its number.
     pub path: u64,
-    /// Seconds, those of the best arm, and their ratio.
+    /// Seconds.
     pub seconds: f64,
+    /// The run was given up, so that seconds and retransmissions are bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
     /// Seconds of the best arm.
     pub best_seconds: f64,
     /// The best arm.
@@ -202,6 +217,11 @@ fn share(runs: &[&Placed<'_>]) -> f64 {
     runs.iter().filter(|run| run.won).count() as f64 / runs.len().max(1) as f64
 }
 
+/// Whether figures of these runs are bounds.
+fn bound<'a>(runs: impl IntoIterator<Item = &'a Placed<'a>>) -> Option<Bound> {
+    runs.into_iter().any(|run| run.row.complete == 0).then_some(Bound::AtLeast)
+}
+
 fn retransmitted(runs: &[&Placed<'_>]) -> u64 {
     runs.iter().map(|run| run.row.retransmitted_segments).sum()
 }
@@ -211,20 +231,29 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
     let all: Vec<_> = runs.iter().collect();
     // Where no arm finished, nothing is known of the best time.
     let compared = || runs.iter().filter(|run| run.best.complete == 1);
+    let over_oracle = || {
+        runs.iter().filter_map(|run| {
+            let oracle = run.oracle.filter(|oracle| oracle.complete == 1)?;
+            Some(run.row.seconds() / oracle.seconds().max(1e-9))
+        })
+    };
     let over = |limit_us: fn(&RunRow) -> u64| {
         let limited = runs.iter().filter(move |run| limit_us(run.row) > 0);
         Quantiles::new(limited.map(move |run| run.row.seconds() / (limit_us(run.row) as f64 / 1e6)))
     };
-    let bound = |run: &&Placed<'_>| run.row.receive_window_limited_us * 2_000 >= run.row.duration_ns;
+    let by_receiver = |run: &&Placed<'_>| run.row.receive_window_limited_us * 2_000 >= run.row.duration_ns;
     let mut of_classes = BTreeMap::<&str, Vec<&Placed<'_>>>::new();
     for run in runs {
         of_classes.entry(&run.row.class).or_default().push(run);
     }
     let class = |(name, runs): (&str, Vec<&Placed<'_>>)| {
+        let compared = || runs.iter().filter(|run| run.best.complete == 1);
         let summary = ClassSummary {
             paths: runs.len(),
             won: share(&runs),
-            time: Quantiles::new(runs.iter().filter(|run| run.best.complete == 1).map(|run| run.time)),
+            bound: bound(runs.iter().copied()),
+            paths_compared: compared().count(),
+            time: Quantiles::new(compared().map(|run| run.time)),
             retransmitted_segments: retransmitted(&runs),
         };
         (name.to_owned(), summary)
@@ -233,19 +262,19 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
     let mut early: Vec<_> = exits.iter().filter(|run| run.row.exit_bdp() < EARLY_BDP).collect();
     early.sort_by(|one, other| one.row.exit_bdp().total_cmp(&other.row.exit_bdp()));
     let segments: u64 = runs.iter().map(|run| run.row.bytes.div_ceil(MSS)).sum();
-    let mut worst: Vec<_> = runs.iter().filter(|run| run.row.arm != run.best.arm).collect();
+    let mut worst: Vec<_> = compared().filter(|run| run.row.arm != run.best.arm).collect();
     worst.sort_by(|one, other| other.time.total_cmp(&one.time).then(one.row.path.cmp(&other.row.path)));
     ArmSummary {
         arm: name.to_owned(),
         won: share(&all),
+        bound: bound(runs),
+        paths_compared: compared().count(),
         time: Quantiles::new(compared().map(|run| run.time)),
         time_over_limit: over(|row| row.limit_us),
         time_over_receiver_limit: over(|row| row.receiver_limit_us),
-        bound_by_receiver: runs.iter().filter(bound).count(),
-        time_over_oracle: Quantiles::new(runs.iter().filter_map(|run| {
-            let oracle = run.oracle.filter(|oracle| oracle.complete == 1)?;
-            Some(run.row.seconds() / oracle.seconds().max(1e-9))
-        })),
+        bound_by_receiver: runs.iter().filter(by_receiver).count(),
+        paths_with_oracle: over_oracle().count(),
+        time_over_oracle: Quantiles::new(over_oracle()),
         losses: Quantiles::new(runs.iter().map(|run| run.losses)),
         retransmitted_segments: retransmitted(&all),
         retransmitted_per_mille: retransmitted(&all) as f64 * 1e3 / segments.max(1) as f64,
@@ -315,6 +344,7 @@ impl Worst {
             name: row.name.to_string(),
             path: row.path,
             seconds: row.seconds(),
+            bound: bound([run]),
             best_seconds: run.best.seconds(),
             best: run.best.arm.to_string(),
             retransmitted_segments: row.retransmitted_segments,
@@ -424,7 +454,34 @@ pub(super) mod tests {
         let rows = [row(0, "one", 2_000, 0), row(0, "two", 1_000, 0), stuck("one"), stuck("two")];
         let arms = sweep(&rows).arms;
         assert_eq!((arms[0].given_up, arms[0].won, arms[0].mean_time), (1, 0.0, 2.0));
+        assert_eq!((arms[0].paths_compared, arms[0].bound), (1, Some(Bound::AtLeast)));
+        let worst: Vec<_> = arms[0].worst.iter().map(|worst| (worst.path, worst.bound)).collect();
+        assert_eq!(worst, [(0, None)], "no arm is known to be the best of the other path");
         assert_eq!(arms[0].time.unwrap(), Quantiles { median: 2.0, p95: 2.0, p99: 2.0, worst: 2.0 });
+    }
+
+    #[test]
+    fn what_is_a_bound_is_marked_in_its_class_its_path_and_over_the_oracle() {
+        let given_up = |path, arm| RunRow { complete: 0, ..row(path, arm, 9_000, 0) };
+        let rows = [
+            [row(0, "one", 2_000, 0), row(0, "two", 1_000, 0), row(0, ORACLE, 1_000, 0)],
+            [row(1, "one", 1_000, 0), row(1, "two", 1_000, 0), given_up(1, ORACLE)],
+            [given_up(2, "one"), row(2, "two", 1_000, 0), row(2, ORACLE, 1_000, 0)],
+            [given_up(3, "one"), given_up(3, "two"), given_up(3, ORACLE)],
+        ];
+        let sweep = sweep(&rows.concat());
+        let [one, two, _] = &sweep.arms[..] else { panic!("three arms") };
+        for (arm, given_up) in [(one, 2), (two, 1)] {
+            assert_eq!((arm.given_up, arm.bound), (given_up, Some(Bound::AtLeast)));
+            assert_eq!((arm.paths_compared, arm.paths_with_oracle), (3, 2));
+            let class = |name| (arm.classes[name].bound, arm.classes[name].paths_compared);
+            assert_eq!((class("a"), class("b")), ((None, 2), (Some(Bound::AtLeast), 1)));
+        }
+        let worst: Vec<_> = one.worst.iter().map(|worst| (worst.path, worst.bound)).collect();
+        assert_eq!(worst, [(2, Some(Bound::AtLeast)), (0, None)]);
+        let json = serde_json::to_value(&sweep).unwrap();
+        assert_eq!(json["arms"][0]["classes"]["b"]["bound"], "at_least");
+        assert_eq!(json["arms"][0]["classes"]["a"].get("bound"), None);
     }
 
     #[test]

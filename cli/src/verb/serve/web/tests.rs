@@ -21,11 +21,12 @@ use serde_json::Value;
 use super::guard::Policy;
 use super::hub::Hub;
 use super::server;
+use crate::verb::serve::confine;
 use crate::verb::serve::row::FlowSummary;
 use crate::verb::serve::wire::{BrokerMessage, LENGTH, Lost, Refusal, Request, decode, encode};
 
 /// Of a server whose broker accepts it.
-const TOKEN: &str = "0123456789abcdef";
+pub(super) const TOKEN: &str = "0123456789abcdef";
 /// No answer may keep a test waiting for longer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -104,19 +105,28 @@ impl Server {
 
     /// One that shows recordings alone.
     pub fn offline() -> Self {
-        Self::new(Policy::default(), false, true)
+        Self::new(Policy::default(), false, true, true)
+    }
+
+    /// One that is not confined, as on a kernel that confines nothing.
+    pub fn unconfined() -> Self {
+        Self::new(Policy::default(), true, false, false)
     }
 
     fn guarded(policy: Policy, writable: bool) -> Self {
-        Self::new(policy, writable, false)
+        Self::new(policy, writable, false, true)
     }
 
-    fn new(policy: Policy, writable: bool, offline: bool) -> Self {
+    /// `confined`: its thread, and those that it starts, as the web part is.
+    fn new(policy: Policy, writable: bool, offline: bool, confined: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (broker, theirs) = UnixStream::pair().unwrap();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            if confined {
+                confine::web();
+            }
             runtime.block_on(async {
                 let mut hub = Hub::new(policy, writable);
                 hub.offline = offline;
@@ -212,7 +222,7 @@ impl Answer {
         self.0.split("\r\n\r\n").next().unwrap().to_ascii_lowercase()
     }
 
-    fn body(&self) -> &str {
+    pub fn body(&self) -> &str {
         self.0.split_once("\r\n\r\n").unwrap().1
     }
 

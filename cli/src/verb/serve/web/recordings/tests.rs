@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::super::hub::Hub;
 use super::super::kept::KEPT;
-use super::super::tests::{Answer, Server};
+use super::super::tests::{Answer, Server, TOKEN};
 use super::{BYTES_MAX, CancelOnDrop, messages, recorded};
 
 const BOUNDARY: &str = "between-files";
@@ -27,6 +27,11 @@ fn files() -> Vec<(String, Vec<u8>)> {
 }
 
 fn post(server: &Server, files: &[(String, Vec<u8>)]) -> Answer {
+    server.raw(&form(files))
+}
+
+/// A request with files as a browser sends them.
+fn form(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, bytes) in files {
         let head = format!(
@@ -39,7 +44,7 @@ fn post(server: &Server, files: &[(String, Vec<u8>)]) -> Answer {
         "POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    server.raw(&[head.into_bytes(), body].concat())
+    [head.into_bytes(), body].concat()
 }
 
 #[test]
@@ -307,6 +312,61 @@ fn what_is_no_recording_is_named() {
     let mut few = files();
     few.retain(|(name, _)| !name.contains("acks-"));
     assert_eq!(post(&server, &few).json()["flows"], 1);
+}
+
+/// The same as far as it is the same for two servers: a recording has a name that is drawn.
+fn comparable(answer: &Answer) -> (u16, String) {
+    let mut body: Value = serde_json::from_str(answer.body()).unwrap_or_else(|_| answer.body().into());
+    if let Some(name) = body.get_mut("recording").filter(|name| name.is_string()) {
+        *name = "drawn".into();
+    }
+    (answer.status(), body.to_string())
+}
+
+#[test]
+fn whatever_is_posted_is_answered_confined_as_it_is_without() {
+    let (confined, free) = (Server::start(true), Server::unconfined());
+    let csv = "at_us,acknowledged_bytes,sent_bytes,rtt_us,cwnd_segments,in_flight_segments,mss_bytes,app_limited\n\
+        1000,2896,14480,50000,10,8,1448,0\n2000,5792,17376,50000,12,10,1448,0\n";
+    let mut damaged = files();
+    damaged.iter_mut().for_each(|(_, bytes)| bytes.truncate(bytes.len() / 2));
+    let with = |route: &str, headers: &str, body: &str| {
+        let length = body.len();
+        let head = "Host: localhost\r\nConnection: close\r\n";
+        format!("POST {route} HTTP/1.1\r\n{head}{headers}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+    };
+    let json = "Content-Type: application/json\r\n";
+    let token = format!("{json}Authorization: Bearer {TOKEN}\r\n");
+    let set = "{\"algorithm\":\"best\",\"settings\":[\"loss_pct=2\"]}";
+    let chunked = "POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\
+         Content-Type: multipart/form-data; boundary=b\r\n\r\n5\r\n--b--\r\n0\r\n\r\n";
+    let mut statuses = std::collections::BTreeSet::new();
+    for request in [
+        form(&files()),
+        form(&[("acks.csv".into(), csv.into())]),
+        form(&[("acks.csv".into(), b"\x1f\x8b\x08\0".to_vec())]),
+        form(&damaged),
+        form(&[]),
+        chunked.into(),
+        with("/api/recordings", "", "{}"),
+        with("/api/recordings", "Content-Type: text/csv\r\n", csv),
+        with("/api/tune", &token, set),
+        with("/api/tune", json, set),
+        with("/api/tune", &token.replace("0123", "3210"), set),
+        with("/api/tune", &token, "{"),
+        with("/api/tune", &token, &"x".repeat(1 << 20)),
+        with("/api/tune", "", set),
+        with("/api/flows", "", ""),
+        with("/api/nothing", "", ""),
+        with("/metrics", "", ""),
+        with("/", "", ""),
+    ] {
+        let answer = confined.raw(&request);
+        assert_ne!(answer.status(), 0, "{}", String::from_utf8_lossy(&request));
+        assert_eq!(comparable(&answer), comparable(&free.raw(&request)));
+        statuses.insert(answer.status());
+    }
+    assert!(statuses.is_superset(&[200, 400, 401, 405].into()), "{statuses:?}");
 }
 
 #[test]
