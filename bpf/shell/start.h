@@ -49,8 +49,21 @@ static __always_inline bool start_begins(struct sock *sk, struct start *start, s
 }
 
 /*
+ * The rate at which a window came through, bytes per second: half of it in a smoothed RTT, for a window that grows has been used to
+ * half at least; nor more than half of all that was ever acknowledged, for one that was given.
+ */
+static __always_inline u64 window_came_through(const struct sock *sk, u64 mss)
+{
+	u32 srtt_us = view_srtt_eighths_us(sk) >> 3;
+	u64 bytes = min_u64(min_u64(view_cwnd(sk), PATH_DELIVERED_MAX) * mss, view_bytes_acked(sk));
+
+	return srtt_us ? min_u64(bytes / 2, 1ULL << 43) * 1000000 / srtt_us : 0;
+}
+
+/*
  * What a connection has seen of its path, by the kernel's newest sample of its delivery rate. While it doubles, that is the rate
- * of half its window. `ends`: the connection does, whose last rates may be those of a window that was reduced.
+ * of half its window. `ends`: the connection does, whose newest sample is that of its last segments, be it of a FIN alone, and
+ * whose window may have been reduced: what came through it is the least that the path carries.
  */
 static __always_inline void sample_path(const struct sock *sk, const struct flow_header *flow, bool ends,
 					struct path_sample *sample)
@@ -63,6 +76,8 @@ static __always_inline void sample_path(const struct sock *sk, const struct flow
 	    view_bytes_acked(sk) <= PATH_WINDOWS_MIN * initial_window_bytes(sk))
 		return;
 	sample->rate = min_u64(view_rate_delivered(sk), PATH_DELIVERED_MAX) * mss * 1000000 / interval_us;
+	if (ends)
+		sample->rate = max_u64(sample->rate, window_came_through(sk, mss));
 	sample->rtt_us = view_min_rtt_us(sk);
 	sample->is_least = ends || (reason != EXIT_ALGORITHM && reason != EXIT_LOSS && reason != EXIT_ECN) ||
 			   view_limited_by(sk) & ACK_RATE_APP_LIMITED ||

@@ -110,15 +110,23 @@ impl Hosts {
         sample_period_us: u64,
     ) -> Result<Self, HostError> {
         host.validate("host")?;
-        let (sender, sender_tun) = one("sender", host, SENDER)?;
-        let (receiver, receiver_tun) = one("receiver", host, RECEIVER)?;
+        let (sender, receiver) = (Host(one(host)?), Host(one(host)?));
+        Self::wire(sender, receiver, host, wiring, seed, sample_period_us)
+    }
+
+    /// Starts an emulator between two hosts that have none.
+    fn wire<'a>(
+        sender: Host,
+        receiver: Host,
+        host: &HostSpec,
+        wiring: impl Into<Wiring<'a>>,
+        seed: u64,
+        sample_period_us: u64,
+    ) -> Result<Self, HostError> {
+        let sender_tun = device("sender", &sender.0, host, SENDER)?;
+        let receiver_tun = device("receiver", &receiver.0, host, RECEIVER)?;
         let emulator = Emulator::start(sender_tun, receiver_tun, wiring, seed, sample_period_us)?;
-        let hosts = Self {
-            sender: Host(sender),
-            receiver: Host(receiver),
-            emulator,
-            initial_window: host.initial_window_segments,
-        };
+        let hosts = Self { sender, receiver, emulator, initial_window: host.initial_window_segments };
         if host.quickack {
             hosts.route("receiver", &hosts.receiver.0, RECEIVER, " quickack 1")?;
         }
@@ -126,6 +134,27 @@ impl Hosts {
             use_fq(hosts.sender())?;
         }
         Ok(hosts)
+    }
+
+    /// The same two hosts, with what they remember, over a new link in place of the one that there was; and what that one did.
+    /// Devices and routes are new.
+    ///
+    /// # Errors
+    /// As [`Hosts::set_up`] and [`Hosts::stop`].
+    pub fn over_another_link<'a>(
+        self,
+        host: &HostSpec,
+        wiring: impl Into<Wiring<'a>>,
+        seed: u64,
+        sample_period_us: u64,
+    ) -> Result<(Self, Report), HostError> {
+        let (sender, receiver, report) = self.unwire()?;
+        // What is still open would go on over the new link.
+        for host in [&sender, &receiver] {
+            abort_connections(&host.0);
+        }
+        let hosts = Self::wire(sender, receiver, host, wiring, seed, sample_period_us)?;
+        Ok((hosts, report))
     }
 
     /// The namespace that data come from.
@@ -189,6 +218,10 @@ impl Hosts {
     /// # Errors
     /// What made the emulator end early.
     pub fn stop(self) -> Result<Report, HostError> {
+        self.unwire().map(|(_, _, report)| report)
+    }
+
+    fn unwire(self) -> Result<(Host, Host, Report), HostError> {
         // Before the devices end with the emulator.
         let drops = [("sender", &self.sender.0), ("receiver", &self.receiver.0)]
             .map(|(side, namespace)| tx_dropped(side, namespace));
@@ -196,7 +229,7 @@ impl Hosts {
         for dropped in drops {
             report.health.tun_drops += dropped?;
         }
-        Ok(report)
+        Ok((self.sender, self.receiver, report))
     }
 }
 
@@ -217,7 +250,7 @@ impl Drop for Host {
     }
 }
 
-fn one(side: &'static str, host: &HostSpec, address: Ipv4Addr) -> Result<(Namespace, Tun), HostError> {
+fn one(host: &HostSpec) -> Result<Namespace, HostError> {
     let namespace = with_own_connections()?;
     for (name, value) in host.sysctls() {
         match namespace.sysctl_set(name, &value) {
@@ -226,15 +259,25 @@ fn one(side: &'static str, host: &HostSpec, address: Ipv4Addr) -> Result<(Namesp
             other => other?,
         }
     }
-    let tun = Tun::create(&namespace, DEVICE)?;
+    Ok(namespace)
+}
+
+/// Its device, which has the address.
+fn device(
+    side: &'static str,
+    namespace: &Namespace,
+    host: &HostSpec,
+    address: Ipv4Addr,
+) -> Result<Tun, HostError> {
+    let tun = Tun::create(namespace, DEVICE)?;
     let mtu = host.mtu_bytes;
     let lines = format!(
         "link set lo up\n\
          link set {DEVICE} mtu {mtu} txqueuelen {TX_QUEUE_PACKETS} up\n\
          address add {address}/24 dev {DEVICE}\n"
     );
-    ip(side, &namespace, &lines)?;
-    Ok((namespace, tun))
+    ip(side, namespace, &lines)?;
+    Ok(tun)
 }
 
 /// A namespace with a small table of its own for TCP connections, which its maker's setting gives it (Linux 6.1), where

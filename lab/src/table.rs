@@ -29,11 +29,12 @@ pub fn comparison(comparison: &Comparison) -> String {
         Amount::Seconds(seconds) => format!("{seconds} s"),
     };
     let mut out = format!(
-        "{}: {amount} over {:.1} Mb/s, base RTT {:.1} ms, BDP {:.2} MB; mean ± 95 %\n",
+        "{}: {amount} over {:.1} Mb/s, base RTT {:.1} ms, BDP {:.2} MB{}; mean ± 95 %\n",
         comparison.profile,
         comparison.rate_bps as f64 / 1e6,
         comparison.base_rtt_us as f64 / 1e3,
         comparison.bdp_bytes as f64 / 1e6,
+        warm(comparison),
     );
     out += &table.text();
     out += &shares("competitor kept", comparison, |arm| arm.competitor_share);
@@ -43,6 +44,12 @@ pub fn comparison(comparison: &Comparison) -> String {
         out += &over_the_same_seeds(paired, comparison);
     }
     out + &missing(comparison)
+}
+
+/// What came before each run.
+fn warm(comparison: &Comparison) -> String {
+    let bytes = comparison.plan.as_ref().and_then(|plan| plan.warm_bytes);
+    bytes.map_or_else(String::new, |bytes| format!(", after {:.1} MB", bytes as f64 / 1e6))
 }
 
 /// The arms over the seeds that all of them finished.

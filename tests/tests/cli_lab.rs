@@ -285,6 +285,41 @@ fn flows_have_round_trip_times_of_their_own_and_packets_take_another_path_when_a
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
+fn what_a_transfer_before_has_taught_is_there_when_a_run_begins() {
+    let _attachments = Attachments::lock();
+    let home = tempdir().unwrap();
+    let directory = home.path().join("warm");
+    let command = format!(
+        "-q --json lab compare --clock machine --profile geo --arms ramp,ramp:start=window --bytes 300k --warm 2M -n 1 -o {}",
+        directory.display()
+    );
+    let result: serde_json::Value = serde_json::from_str(&onramp(&command).ok()).unwrap();
+    assert_eq!(result["plan"]["warm_bytes"], 2_000_000);
+    for arm in result["arms"].as_array().unwrap() {
+        for run in arm["runs"].as_array().unwrap() {
+            assert_eq!(run["received_bytes"], 300_000, "{run}");
+            assert!(run["warm"]["seconds"].as_f64().unwrap() > 0.0, "{run}");
+            assert_ne!(run["warm"]["digest"], run["digest"], "{run}");
+        }
+    }
+    // By that transfer alone, for each run has namespaces of its own.
+    let first_window = |run: &str| {
+        let text = std::fs::read_to_string(directory.join(run).join("flow.csv")).unwrap();
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        let column = rows[0].iter().position(|name| *name == "cwnd_segments").unwrap();
+        rows[1][column].parse::<u32>().unwrap()
+    };
+    for (run, window) in [("000-ramp", 10), ("001-ramp_start_window", 45)] {
+        assert_eq!(first_window(run), window, "{run}");
+    }
+    for wrong in ["--warm 0", "--warm 2M --tool iperf3"] {
+        let said = onramp(&format!("lab run ramp --clock machine {wrong}")).refused(1);
+        assert!(said.contains("warm"), "{said}");
+    }
+}
+
+#[test]
 fn claims_that_need_no_link_are_evaluated_with_all_their_files() {
     let home = tempdir().unwrap();
     let directory = home.path().join("claims");

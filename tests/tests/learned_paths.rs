@@ -95,6 +95,20 @@ fn a_connection_begins_with_what_the_one_before_has_learned() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn a_connection_that_never_left_slow_start_teaches_its_path_too() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain --base cubic --start window").ok();
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+    let wire = teach(wire);
+    // Windows of 10 to 320 segments, of which the last but one came through whole.
+    let rate = paths()[0]["rate_bits_per_s"].as_u64().unwrap();
+    assert!(rate >= 10_000_000, "{rate}");
+    assert_eq!(first_window(&wire), FIRST_MAX);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn of_connections_in_parallel_one_starts_from_memory_and_the_next_one_when_it_is_over() {
     let _attachments = Attachments::lock();
     onramp("attach plain --base cubic --start resume+window").ok();

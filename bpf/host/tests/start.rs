@@ -295,6 +295,26 @@ fn a_connection_of_four_initial_windows_says_nothing_of_its_path() {
     assert!(Shell::new(0).learn(&sock, true, &mut path, SECOND_NS, LIFETIME_NS));
 }
 
+/// A FIN that is acknowledged alone makes the newest sample.
+#[test]
+fn a_connection_that_ends_while_it_doubles_has_learned_from_half_of_its_window() {
+    let mut sock = new_sock();
+    (sock.rate_delivered, sock.rate_interval_us) = (1, RTT_US);
+    (sock.cwnd, sock.bytes_acked, sock.receive_window) = (200, 1_000_000, 10_000_000);
+    let mut path = Path::default();
+    assert!(Shell::new(0).learn(&sock, true, &mut path, SECOND_NS, LIFETIME_NS));
+    assert_eq!(path.rate, 1_000_000);
+    // It was given a window of which it has used a part.
+    sock.bytes_acked = 60_000;
+    let mut path = Path::default();
+    assert!(Shell::new(0).learn(&sock, true, &mut path, SECOND_NS, LIFETIME_NS));
+    assert_eq!(path.rate, 300_000);
+    sock.srtt_eighths_us = 0;
+    let mut path = Path::default();
+    Shell::new(0).learn(&sock, true, &mut path, SECOND_NS, LIFETIME_NS);
+    assert_eq!(path.rate, 10_000, "without an RTT the sample is all there is");
+}
+
 #[test]
 fn what_is_used_of_a_path_halves_with_its_age_and_after_a_retreat_and_ends_with_its_lifetime() {
     let mut path = Path { rate: 1_000_000, rtt_us: RTT_US, learned_ns: SECOND_NS, ..Path::default() };

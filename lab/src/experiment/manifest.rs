@@ -59,8 +59,9 @@ fn conditions(plan: &Plan, arms: &[Arm]) -> Map<String, Value> {
 fn seldom(plan: &Plan) -> impl Iterator<Item = (String, Value)> {
     let extra = (!plan.extra_rtt_us.is_empty()).then(|| ("extra_rtt_us", json!(plan.extra_rtt_us)));
     let paths = (!plan.paths.is_empty()).then(|| ("paths", json!(plan.paths)));
+    let warm = plan.warm_bytes.map(|bytes| ("warm_bytes", json!(bytes)));
     let timeout = plan.timeout.map(|limit| ("timeout_seconds", json!(limit.as_secs_f64())));
-    [extra, paths, timeout].into_iter().flatten().map(|(name, value)| (name.to_owned(), value))
+    [extra, paths, warm, timeout].into_iter().flatten().map(|(name, value)| (name.to_owned(), value))
 }
 
 /// What does not make it another experiment.
@@ -156,6 +157,7 @@ mod tests {
         assert!(kept(&Plan { amount: Amount::Seconds(5), ..plan.clone() }, &arms).is_none());
         let extra_rtt_us = vec![0];
         assert!(kept(&Plan { extra_rtt_us, ..plan.clone() }, &arms).is_none(), "another RTT");
+        assert!(kept(&Plan { warm_bytes: Some(9), ..plan.clone() }, &arms).is_none(), "another start");
         let timeout = Some(std::time::Duration::from_secs(9));
         assert!(kept(&Plan { timeout, ..plan.clone() }, &arms).is_none(), "another limit");
         arms[0].parameters.insert("threshold_pct".into(), "30".into());

@@ -28,6 +28,7 @@ mod trace;
 mod transfer;
 mod turns;
 mod veth;
+mod warm;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub use parallel::{Parallel, parallel_over_veth};
 pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, PathChange, Plan, Tool};
 pub use process::Iperf3Error;
 pub use regret::LinkRegret;
-pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Paired, Run};
+pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Paired, Run, WarmRun};
 pub(crate) use run::{compete, jain};
 pub use transfer::PORT;
 pub use veth::{VethRun, over_veth, veth_pair};

@@ -93,6 +93,10 @@ pub struct Plan {
     /// Other paths that packets take in each run, 0 to 16. Changes of the link are of the path in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathChange>,
+    /// Bytes of a transfer over the same path before each run, which is not counted, 1 to 1 000 000 000 000: what an arm learns of
+    /// its path, it has learned then. The link begins anew after it. For [`Tool::Builtin`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_bytes: Option<u64>,
     /// Runs of each arm, 1 to 10 000.
     pub repetitions: u32,
     /// Runs at once, 1 to 16. Arms that set parameters of one algorithm still take turns.
@@ -147,6 +151,7 @@ impl Plan {
             changes: Vec::new(),
             extra_rtt_us: Vec::new(),
             paths: Vec::new(),
+            warm_bytes: None,
             repetitions: 10,
             jobs: one(),
             clock: Clock::Machine,
@@ -173,8 +178,10 @@ impl Plan {
             Amount::Bytes(_) => 1.5 * self.ideal_seconds() + 8.0 * rtt,
             Amount::Seconds(seconds) => f64::from(seconds),
         };
+        let warm = self.warm_bytes.map_or(0.0, |bytes| 2.0 + 1.5 * self.seconds_of(bytes) + 16.0 * rtt);
         // Hosts, transfers and their end; connections take some round trips.
         1.0 + 5.0 * rtt
+            + warm
             + transfer
             + f64::from(lead)
             + self.stagger.as_secs_f64() * f64::from(self.flows.saturating_sub(1))
@@ -185,11 +192,16 @@ impl Plan {
         match self.amount {
             Amount::Bytes(bytes) => {
                 let shares = f64::from(self.flows) + f64::from(u8::from(self.competitor.is_some()));
-                let rate_bps = self.links().map(|link| link.forward.rate_bps).min().unwrap_or(1);
-                bytes as f64 * 8.0 * shares / rate_bps as f64
+                shares * self.seconds_of(bytes)
             }
             Amount::Seconds(seconds) => f64::from(seconds),
         }
+    }
+
+    /// Time that the slowest link needs for so many bytes, seconds.
+    fn seconds_of(&self, bytes: u64) -> f64 {
+        let rate_bps = self.links().map(|link| link.forward.rate_bps).min().unwrap_or(1);
+        bytes as f64 * 8.0 / rate_bps as f64
     }
 
     /// The link, and those of the paths that follow.
@@ -224,6 +236,11 @@ impl Plan {
         self.timeout.unwrap_or_else(|| Duration::from_secs_f64(120.0 + 20.0 * self.ideal_seconds()))
     }
 
+    /// After which a transfer of `bytes` before the run is given up.
+    pub(super) fn warm_timeout(&self, bytes: u64) -> Duration {
+        self.timeout.unwrap_or_else(|| Duration::from_secs_f64(120.0 + 20.0 * self.seconds_of(bytes)))
+    }
+
     /// Checks every value against its range, those of the profile too.
     ///
     /// # Errors
@@ -234,8 +251,10 @@ impl Plan {
             Amount::Seconds(seconds) => ("seconds", seconds.into(), 1, 86_400, "1 to 86400"),
         };
         let lead = self.competitor.as_ref().map_or(0, |competitor| competitor.lead_seconds.into());
+        let warm = self.warm_bytes.unwrap_or(1);
         for (name, value, least, most, range) in [
             amount,
+            ("warm_bytes", warm, 1, 1_000_000_000_000, "1 to 1000000000000"),
             ("flows", self.flows.into(), 1, 64, "1 to 64"),
             ("stagger", self.stagger.as_secs(), 0, 600, "0 to 600 s"),
             ("timeout", self.timeout.map_or(1, |limit| limit.as_secs()), 1, 86_400, "1 to 86400 s"),
@@ -250,6 +269,10 @@ impl Plan {
             }
         }
         self.validate_extra_rtts()?;
+        if let (Some(value), Tool::Iperf3) = (self.warm_bytes, self.tool) {
+            // Its control connection would claim the path.
+            return Err(ExperimentError::Plan { name: "warm_bytes", value, range: "none with iperf3" });
+        }
         // Results have profiles that were not checked.
         let wrong = |name: &String, source| ExperimentError::Profile { name: name.clone(), source };
         self.profile.validate().map_err(|source| wrong(&self.profile.name, source))?;
@@ -291,6 +314,12 @@ mod tests {
         let of = |amount| Plan { amount, ..plan.clone() };
         assert_eq!(says(of(Amount::Bytes(0))), "bytes = 0 is out of range: expected 1 to 1000000000000");
         assert_eq!(says(of(Amount::Seconds(0))), "seconds = 0 is out of range: expected 1 to 86400");
+        let warm = |bytes| Plan { warm_bytes: Some(bytes), ..plan.clone() };
+        warm(1).validate().unwrap();
+        assert!(says(warm(0)).starts_with("warm_bytes = 0 "));
+        assert!(says(warm(1_000_000_000_001)).starts_with("warm_bytes = 1000000000001 "));
+        assert!(says(Plan { tool: Tool::Iperf3, ..warm(1) }).contains("iperf3"));
+        assert!(warm(10_000_000).expected_seconds() > plan.expected_seconds());
         assert_eq!(says(Plan { flows: 65, ..plan.clone() }), "flows = 65 is out of range: expected 1 to 64");
         let competitor = Some(Competitor { congestion_control: "cubic".into(), lead_seconds: 601 });
         assert!(says(Plan { competitor, ..plan.clone() }).starts_with("lead = 601"));
@@ -339,7 +368,9 @@ mod tests {
         assert!(said.starts_with("profile other: link.return.rate_bps = 0 is out of range"), "{said}");
         // What is not asked for is not written: older programs read it.
         let written = serde_json::to_string(&geo).unwrap();
-        assert!(!written.contains("extra_rtt_us") && !written.contains("paths"), "{written}");
+        for seldom in ["extra_rtt_us", "paths", "warm_bytes"] {
+            assert!(!written.contains(seldom), "{written}");
+        }
         let read: Plan = serde_json::from_str(&serde_json::to_string(&changed).unwrap()).unwrap();
         assert_eq!((read.paths, read.extra_rtt_us), (changed.paths, plan.extra_rtt_us));
     }

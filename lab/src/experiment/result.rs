@@ -84,6 +84,9 @@ pub struct Run {
     /// What a competitor got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub competitor: Option<CompetitorRun>,
+    /// The transfer before it, which is not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm: Option<WarmRun>,
     /// Processor time of the whole machine during the transfer, seconds; that of the emulator is in `health`. None
     /// where several runs went on at once.
     pub machine_cpu_seconds: Option<f64>,
@@ -153,6 +156,7 @@ impl Run {
             flows: Vec::new(),
             fairness: None,
             competitor: None,
+            warm: None,
             machine_cpu_seconds: None,
             health: None,
             guest_seconds: None,
@@ -179,6 +183,15 @@ pub struct FlowRun {
     pub min_rtt_us: Option<u32>,
     /// How slow start ended.
     pub exit: Option<Exit>,
+}
+
+/// The transfer over the same path before a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WarmRun {
+    /// Receiver's time from its start to the last byte, seconds.
+    pub seconds: f64,
+    /// Of all that crossed the link, as that of the run.
+    pub digest: String,
 }
 
 /// What a competitor got while the arm's first flow was there.

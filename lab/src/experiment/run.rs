@@ -14,7 +14,7 @@ use super::result::{CompetitorRun, FlowRun, Run};
 use super::sampler::{Sampler, Watched};
 use super::trace::Trace;
 use super::transfer::{Download, PORT, Request};
-use super::{ExperimentError, Plan, builtin, cpu, files, iperf3};
+use super::{ExperimentError, Plan, builtin, cpu, files, iperf3, warm};
 use crate::emulator::{ExtraRtts, Health, Wiring};
 use crate::guest;
 use crate::host::{HostError, Hosts};
@@ -22,7 +22,7 @@ use crate::host::{HostError, Hosts};
 /// Looks at the flow: fine enough for a GEO round, coarse enough to cost nothing.
 const FLOW_PERIOD: Duration = Duration::from_millis(10);
 /// Lines of the link's log, microseconds.
-const LINK_PERIOD_US: u64 = 10_000;
+pub(super) const LINK_PERIOD_US: u64 = 10_000;
 /// A competitor goes on until it is ended.
 const COMPETITOR_SECONDS: u32 = 86_400;
 
@@ -44,8 +44,16 @@ pub(super) fn run(
         to_come: &links,
         extra_rtts: ExtraRtts::new(PORT, &plan.extra_rtt_us),
     };
-    let hosts = Hosts::set_up(host, wiring, seed, LINK_PERIOD_US)?;
+    let hosts = Hosts::set_up(host, wiring.clone(), seed, LINK_PERIOD_US)?;
     hosts.use_congestion_control(&arm.congestion_control)?;
+    let (hosts, warm, cold) = match plan.warm_bytes {
+        None => (hosts, None, None),
+        Some(bytes) => {
+            let (hosts, warm, cold) = warm::up(plan, arm, (hosts, wiring, seed), bytes)?;
+            hosts.use_congestion_control(&arm.congestion_control)?;
+            (hosts, Some(warm), cold)
+        }
+    };
     let requests = requests(plan, arm);
     let sampler = Sampler::start(hosts.sender(), watched(plan, arm, storage), FLOW_PERIOD)?;
     let busy = cpu::busy_seconds()?;
@@ -62,7 +70,7 @@ pub(super) fn run(
         other => Some(other?),
     };
     let mut flows = sampler.stop()?;
-    if plan.flows > 1 {
+    if plan.flows > 1 || warm.is_some() {
         // It is not known whose they are.
         flows.values_mut().filter_map(|flow| flow.recorded.as_mut()).for_each(|exit| exit.acks = None);
     }
@@ -78,6 +86,10 @@ pub(super) fn run(
     let downloads = downloads.unwrap_or_else(|| as_far_as_they_came(plan, &trace));
     let result = evaluate(plan, arm, seed, &downloads, &trace, records_exits)?;
     let mut result = if cut_off { given_up(plan, result) } else { result };
+    if let Some(cold) = cold.filter(|_| result.counts()) {
+        result = Run { valid: false, cut_off: false, invalid_reason: Some(cold), ..result };
+    }
+    result.warm = warm;
     result.machine_cpu_seconds = (plan.jobs == 1).then_some(machine_cpu_seconds);
     if let Some(directory) = directory {
         files::write_run(directory, &result, &trace, &downloads)?;
@@ -104,6 +116,7 @@ fn requests(plan: &Plan, arm: &Arm) -> Vec<Request> {
     let mut requests: Vec<_> = (0..plan.flows)
         .map(|number| Request {
             port: PORT + number,
+            other_control: plan.warm_bytes.map(|_| warm::UNREMEMBERED),
             start: lead + plan.stagger * u32::from(number),
             ..Request::new(&arm.congestion_control, plan.amount)
         })
@@ -258,8 +271,9 @@ fn evaluate(
         measures: Measures::new(flow, plan.profile.link.forward.rate_bps, &plan.objects),
         fairness: several.then(|| jain(flows.iter().map(|flow| flow.goodput_bps))),
         competitor: trace.competitor.as_ref().map(|competitor| compete(plan, competitor, flow)),
-        flows: if several { flows } else { Vec::new() },
         // Known to the caller.
+        warm: None,
+        flows: if several { flows } else { Vec::new() },
         machine_cpu_seconds: None,
         health: Some(link.health.clone()),
         guest_seconds: None,
@@ -269,7 +283,7 @@ fn evaluate(
 }
 
 /// Why a run does not count whose emulator fell behind.
-fn late(health: &Health, plan: &Plan) -> Option<String> {
+pub(super) fn late(health: &Health, plan: &Plan) -> Option<String> {
     let base_rtt_us = plan.least_base_rtt_us();
     if guest::inside::is_here() {
         health.invalid_in_virtual_time(base_rtt_us)

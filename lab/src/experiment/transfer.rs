@@ -19,6 +19,9 @@ pub(super) struct Request {
     pub amount: Amount,
     /// When it begins.
     pub start: Duration,
+    /// The congestion control of its other connection, where it may not be that of the data: over a remembered path that would take
+    /// the data's turn.
+    pub other_control: Option<&'static str>,
     /// It only accompanies the others: it is ended when they have, and reports nothing.
     pub accompanies: bool,
 }
@@ -27,7 +30,8 @@ impl Request {
     /// A transfer from the beginning on.
     pub fn new(congestion_control: &str, amount: Amount) -> Self {
         let congestion_control = congestion_control.to_owned();
-        Self { port: PORT, congestion_control, amount, start: Duration::ZERO, accompanies: false }
+        let start = Duration::ZERO;
+        Self { port: PORT, congestion_control, amount, start, other_control: None, accompanies: false }
     }
 }
 

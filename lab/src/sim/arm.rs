@@ -33,9 +33,16 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         };
         let control = Control::new(base, Start::Algorithm(Flow::new(parameters)));
         let control = control.after_exit(after_exit(arm)?);
-        let Some(path) = arm.known_path else { return Ok(control) };
+        let policies: Option<StartPolicies> = arm.options(START).map_err(SimError::Start)?;
+        let Some(path) = arm.known_path else {
+            return match policies {
+                Some(policies) if !policies.is_empty() => {
+                    Err(SimError::Unlearned { name: arm.name.clone(), start: policies.to_string() })
+                }
+                _ => Ok(control),
+            };
+        };
         // What is known without a policy is known from a rule.
-        let policies = arm.options(START).map_err(SimError::Start)?;
         let policies = policies.unwrap_or(StartPolicies::of_base("cubic"));
         return Ok(control.remembering(policies, u64::from(path.kbps) * 125, path.rtt_us));
     }

@@ -57,6 +57,17 @@ pub enum SimError {
     /// A start that there is not.
     #[error("start: {0}")]
     Start(String),
+    /// A start from what earlier connections have learned, of which there are none.
+    #[error(
+        "{name}: start={start} needs what is known of the path, which no simulated transfer learns: add resume_pct=100 or \
+         resume=RATE/RTT, or measure it with `onramp lab run --warm 2M`"
+    )]
+    Unlearned {
+        /// The arm.
+        name: String,
+        /// Its start.
+        start: String,
+    },
     /// The control is not modelled.
     #[error(
         "{name} is not simulated: give an algorithm, cubic, reno or oracle, or measure it with `onramp lab run {name}`"

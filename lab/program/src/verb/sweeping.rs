@@ -121,7 +121,9 @@ pub(crate) fn usage(error: SweepError) -> anyhow::Error {
     match error {
         SweepError::Other { .. }
         | SweepError::NotEmpty { .. }
-        | SweepError::Sim(SimError::Control { .. }) => Usage::error(error.to_string()),
+        | SweepError::Sim(SimError::Control { .. } | SimError::Unlearned { .. }) => {
+            Usage::error(error.to_string())
+        }
         other => other.into(),
     }
 }

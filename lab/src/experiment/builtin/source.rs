@@ -42,6 +42,11 @@ fn serve(
     *action = "accept a connection";
     let mut control = listener.accept()?.0;
     sockets.add(&control)?;
+    if let Some(other) = request.other_control {
+        *action = "use the control connection's congestion control";
+        setsockopt(&control, TcpCongestion, &OsString::from(other))?;
+        *action = "accept a connection";
+    }
     let data = listener.accept()?.0;
     sockets.add(&data)?;
     *action = "use the congestion control";

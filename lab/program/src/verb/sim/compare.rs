@@ -120,9 +120,10 @@ impl Options {
         });
         drop(progress);
         let comparison = simulated.map_err(|error| match error {
-            SimError::Control { .. } | SimError::Range(_) | SimError::Plan(_) => {
-                Usage::error(error.to_string())
-            }
+            SimError::Control { .. }
+            | SimError::Unlearned { .. }
+            | SimError::Range(_)
+            | SimError::Plan(_) => Usage::error(error.to_string()),
             other => other.into(),
         })?;
         output.versioned(&comparison, || table::comparison(&comparison))?;
@@ -166,6 +167,11 @@ mod tests {
             sim::compare(&plan, &arms, SourceSpec::Bulk).map_err(anyhow::Error::from)
         };
         assert!(arms("bbr", "geo").unwrap_err().to_string().contains("bbr"));
+        assert!(matches!(
+            arms("ramp:start=resume", "geo").unwrap_err().downcast(),
+            Ok(SimError::Unlearned { name, start }) if name == "ramp:start=resume" && start == "resume"
+        ));
+        assert!(arms("ramp:start=double", "geo").is_ok());
         assert!(arms("vegas", "geo").unwrap_err().to_string().contains("there is no arm"));
     }
 }
