@@ -78,13 +78,15 @@ enum event_kind { EVENT_NONE, EVENT_KIND_ROWS(RECORD_CONSTANT) };
 
 enum after_exit { AFTER_EXIT_ROWS(RECORD_CONSTANT) };
 
-/* What an attachment's connections do at their start with what is remembered of their path (start/). A bit for each. */
+/* What an attachment's connections do at their start (start/). A bit for each. */
 #define START_POLICY_ROWS(X)                                                                                           \
 	X(POLICY_RESUME, resume,                                                                                       \
 	  "over a path that is remembered, once its first window is acknowledged, a connection goes to half of what "  \
 	  "the path held (RFC 9959)")                                                                                  \
 	X(POLICY_WINDOW, window,                                                                                       \
-	  "over a path that is remembered, the first window is half of what the path held, at most 64 kB, paced")
+	  "over a path that is remembered, the first window is half of what the path held, at most 64 kB, paced")      \
+	X(POLICY_FAST, fast,                                                                                           \
+	  "over any other path, the window triples per RTT while no queue shows (draft-kazuho-ccwg-rapid-start-02)")
 
 enum start_policy { START_POLICY_ROWS(RECORD_CONSTANT) };
 
@@ -305,7 +307,7 @@ struct flow_counts {
 	X(congestion_state, CONGESTION_STATE_ROWS, "The kernel's congestion state of a connection.")                   \
 	X(event_kind, EVENT_KIND_ROWS, "What an event is about.")                                                      \
 	X(after_exit, AFTER_EXIT_ROWS, "An option of the base for what comes after slow start.")                       \
-	X(start_policy, START_POLICY_ROWS, "What a connection does at its start with what is remembered of its path.")
+	X(start_policy, START_POLICY_ROWS, "What a connection does at its start.")
 #define RECORD_STRUCTURES(X)                                                                                           \
 	X(ack, ACK_FIELDS)                                                                                             \
 	X(verdict, VERDICT_FIELDS)                                                                                     \

@@ -40,7 +40,7 @@ fn bindings() -> Result<(), String> {
     let records = Records::read()?;
     let wanted = Bindings {
         header: "src/crossing.h",
-        files: &["algorithm.h", "guard.h", "record.h", "rows.h", "shell.h", "resume.h", "path.h"],
+        files: &["algorithm.h", "guard.h", "record.h", "rows.h", "shell.h", "resume.h", "path.h", "fast.h"],
         others: &[
             "sock",
             "limits",

@@ -8,18 +8,22 @@
 
 #include "view.h"
 #include "../shell/entry.h"
+#include "../shell/fast.h"
 #include "../shell/start.h"
 
 struct shell_flow {
 	struct flow_header header; /* first: the shell's flow is it */
 	struct limits limits;
 	struct start start;	    /* from memory; over where there is none */
+	struct fast fast;	    /* faster than doubling */
 	struct flow_telemetry kept; /* with what is observed */
 	struct growth_step growth;  /* between the two parts of a growth of the window */
 	u32 growth_limited;	    /* 1: by the last verdict; likewise */
 	u32 traits;		    /* of the algorithm */
 	u32 observing;		    /* 1: attached to observe */
 	u32 has_state;		    /* 1: the flow has state */
+	u32 fasts;		    /* 1: it may start faster than by doubling */
+	u32 unused;
 };
 
 static inline struct shell shell_of(struct shell_flow *flow, struct sock *sk)

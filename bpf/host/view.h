@@ -31,11 +31,11 @@ struct sock {
 	u32 receive_window; /* bytes */
 	u32 rate_delivered; /* segments, of the newest rate sample */
 	u32 rate_interval_us;
-	u32 startup;  /* 1: the base is in slow start, whatever the threshold says */
-	u32 options;  /* of the base, a bit for each of enum after_exit */
-	u32 plateau;  /* segments; written by the shell, 0: none */
-	u32 in_doubt; /* 1: in STATE_LOSS, which may prove spurious */
-	u32 unused;
+	u32 startup;	   /* 1: the base is in slow start, whatever the threshold says */
+	u32 options;	   /* of the base, a bit for each of enum after_exit */
+	u32 plateau;	   /* segments; written by the shell, 0: none */
+	u32 in_doubt;	   /* 1: in STATE_LOSS, which may prove spurious */
+	u32 lost;	   /* segments, each as often as it was */
 	u32 state;	   /* enum congestion_state */
 	u32 ecn;	   /* 1: negotiated */
 	u32 stamped_ahead; /* 1: paced packets still have to leave */
@@ -59,6 +59,7 @@ VIEW(u64, pacing_rate)
 VIEW(u32, bytes_outstanding)
 VIEW(u32, bytes_unsent)
 VIEW(u32, delivered)
+VIEW(u32, lost)
 VIEW(u32, in_flight)
 VIEW(u32, rate_delivered)
 VIEW(u32, rate_interval_us)

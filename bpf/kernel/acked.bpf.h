@@ -7,6 +7,7 @@
 
 #include "../shell/entry.h"
 #include "extra.bpf.h"
+#include "fast.bpf.h"
 #include "observe.bpf.h"
 #include "resume.bpf.h"
 #include "storage.bpf.h"
@@ -92,8 +93,10 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		flow = begin_flow(sk);
 		if (!flow)
 			return false;
-		if (start_policies == 1 << POLICY_RESUME && !observing)
+		if ((start_policies & START_BOTH) == 1 << POLICY_RESUME && !observing)
 			resume_joins(sk, flow);
+		if (CAN_BE_FAST && !(flow->header.flags & FLOW_STARTS))
+			fast_begins(sk, flow);
 	}
 	/* Asked once, of what the verifier knows: it keeps one of the two. */
 	if (observing)
@@ -102,6 +105,8 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		step_flow(sk, sample, flow, step, false);
 	if (flow->header.flags & FLOW_STARTS)
 		resume_acked(sk, flow, sample);
+	if (CAN_BE_FAST && flow->header.flags & FLOW_FAST)
+		fast_verdict(sk, flow, sample);
 	return true;
 }
 

@@ -30,6 +30,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "extra.bpf.h"
 #include "observe.bpf.h"
 #include "resume.bpf.h"
+#include "fast.bpf.h"
 #include "acked.bpf.h"
 
 OPERATION(void, init, struct sock *sk)
@@ -73,14 +74,16 @@ OPERATION(void, release, struct sock *sk)
 		end_pacing(sk, limits);
 	if (guarding && guard_end(sk, expired()))
 		trip();
-	if (start_policies)
+	if (start_policies & START_BOTH)
 		resume_released(sk);
+	if (CAN_BE_FAST)
+		bpf_sk_storage_delete(&fasts, sk);
 	if (!flow) {
 		if (count && was_initialised(sk))
 			__sync_fetch_and_add(&count->flows.without_state, 1);
 		return;
 	}
-	if (start_policies && !expired())
+	if (start_policies & START_BOTH && !expired())
 		learn_path(sk, &flow->header, true);
 	telemetry = observe_at(sk, flow, LEVEL_EXIT);
 	if (telemetry) {
@@ -166,7 +169,7 @@ OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	grow(sk, ack, acked);
 }
 
-/* An ACK, before pkts_acked. With AFTER_PROBE alone: else the loader clears it. */
+/* An ACK, before pkts_acked. With AFTER_PROBE or POLICY_FAST alone: else the loader clears it. */
 OPERATION(void, in_ack_event, struct sock *sk, u32 flags)
 {
 	struct limits *limits = limits_in_socket(sk);
@@ -174,6 +177,8 @@ OPERATION(void, in_ack_event, struct sock *sk, u32 flags)
 	/* Not where the base runs alone. */
 	if (probe_is_due(sk, limits) && flow_in_time(sk))
 		begin_probe(sk, limits);
+	if (CAN_BE_FAST && view_state(sk) == STATE_RECOVERY)
+		fast_recovery(sk);
 }
 #endif
 
@@ -203,6 +208,8 @@ OPERATION(u32, ssthresh, struct sock *sk)
 	}
 	if (flow->header.flags & FLOW_STARTS)
 		payload.ssthresh = resume_reduced(sk, flow, &payload.ack, payload.ssthresh);
+	if (CAN_BE_FAST && flow->header.flags & FLOW_FAST)
+		fast_loses(sk, flow, &payload.ack, payload.ssthresh);
 	loss_after(&shell, step, &payload);
 	return payload.ssthresh;
 }
@@ -217,6 +224,8 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 		return;
 	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_EXIT), observing);
 	state_changes(&shell, new_state);
+	if (CAN_BE_FAST && flow->header.flags & FLOW_FAST)
+		fast_state(sk, flow, new_state);
 }
 
 OPERATION(void, cwnd_event, struct sock *sk, enum tcp_ca_event event)

@@ -198,7 +198,7 @@ static __always_inline void report_exit(const struct shell *shell)
 {
 	if (shell->telemetry)
 		emit_exit(whole(shell), shell->telemetry, &shell->flow->exit);
-	if (start_policies)
+	if (start_policies & START_BOTH)
 		learn_path(shell->sk, shell->flow, false);
 }
 

@@ -19,7 +19,7 @@
 /* The start is over: another connection may have its turn. */
 static __always_inline void resume_ends(struct sock *sk, struct start *start)
 {
-	if (start_policies && start->claim_ns && start->phase == START_OVER)
+	if (start_policies & START_BOTH && start->claim_ns && start->phase == START_OVER)
 		give_back_claim(sk, start);
 }
 

@@ -31,9 +31,10 @@ mod similar;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, baseline, default, find, find_control, of_cubic};
 pub use contract::{
-    ABI_VERSION, Ack, AckPayload, EndPayload, ExitRecord, FlowCounts, FlowHeader, INITIAL_WINDOW,
+    ABI_VERSION, Ack, AckPayload, EndPayload, ExitRecord, Fast, FlowCounts, FlowHeader, INITIAL_WINDOW,
     LossPayload, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, Path, RestartPayload, RoundPayload, Sock, Start,
-    StatePayload, TRAIT_PACES, UndoPayload, Verdict, ack_flag, growth, outcome, start_end, start_phase,
+    StatePayload, TRAIT_PACES, UndoPayload, Verdict, ack_flag, fast_end, fast_phase, growth, outcome,
+    start_end, start_phase,
 };
 pub use flow::Flow;
 pub use open_loop::{OpenLoop, Stage};

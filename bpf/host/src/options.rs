@@ -60,6 +60,18 @@ impl AfterExit {
     }
 }
 
+impl StartPolicies {
+    /// What is done where a path is known by a rule, and nothing else is asked for: all that uses what is remembered.
+    pub fn of_memory() -> Self {
+        [StartPolicy::Resume, StartPolicy::Window].into_iter().collect()
+    }
+
+    /// Whether any of it uses what is remembered of paths.
+    pub fn remembers(self) -> bool {
+        self.bits() & Self::of_memory().bits() != 0
+    }
+}
+
 impl StartPolicy {
     /// The names of the bases that have it.
     pub fn bases(self) -> &'static [&'static str] {
@@ -206,7 +218,7 @@ mod tests {
         for text in ["", "ceiling", "plateau,", "none,floor", "plateau floor", "floor,floor"] {
             refused::<AfterExit>(text);
         }
-        for text in ["", "fast", "resume+", "double+window", "resume window", "window+window"] {
+        for text in ["", "quick", "resume+", "double+window", "resume window", "window+window"] {
             refused::<StartPolicy>(text);
         }
         assert!("platau".parse::<AfterExitOptions>().unwrap_err().contains("plateau"));

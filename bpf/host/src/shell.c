@@ -44,19 +44,29 @@ void onramp_shell_begin(struct shell_flow *flow, struct sock *sk)
 	start_begins(sk, &flow->start, &flow->limits);
 }
 
+/* The flow gets its state. */
+static void begin_start(struct shell_flow *flow)
+{
+	start_goes_on(&flow->header, &flow->start);
+	if (flow->fasts && !flow->observing && !(flow->header.flags & FLOW_STARTS))
+		flow->header.flags |= FLOW_FAST;
+}
+
 /* Whether it is the shell's: not in an initial window, and not where the base works alone. */
 u32 onramp_shell_ack_before(struct shell_flow *flow, struct sock *sk, u32 acked, s32 rtt_us, struct ack_step *step,
 			    struct ack_payload *payload)
 {
 	const struct shell shell = shell_of(flow, sk);
 
+	if (flow->header.flags & FLOW_FAST && view_state(sk) == STATE_RECOVERY)
+		fast_recovers(sk, &flow->header, &flow->fast);
 	if (flow->has_state && probe_is_due(sk, &flow->limits))
 		begin_probe(sk, &flow->limits);
 	ack_arrives(sk, flow->traits, flow->observing, step);
 	if (!step->called || !(flow->has_state || ack_needs_state(sk, step)))
 		return 0;
 	if (!flow->has_state)
-		start_goes_on(&flow->header, &flow->start);
+		begin_start(flow);
 	flow->has_state = 1;
 	ack_before(&shell, acked, rtt_us, step, payload);
 	return 1;
@@ -70,6 +80,9 @@ void onramp_shell_ack_after(struct shell_flow *flow, struct sock *sk, const stru
 	ack_after(&shell, step, payload);
 	if (flow->header.flags & FLOW_STARTS)
 		start_acked(sk, &flow->header, &flow->limits, &flow->start, payload->ack.acked, payload->ack.rtt_us);
+	if (flow->header.flags & FLOW_FAST)
+		fast_acked(sk, &flow->header, &flow->limits, &flow->fast, flow->traits, payload->ack.acked,
+			   payload->ack.rtt_us);
 }
 
 u32 onramp_shell_growth_before(struct shell_flow *flow, const struct sock *sk, u32 acked)
@@ -116,7 +129,8 @@ void onramp_shell_loss_after(struct shell_flow *flow, struct sock *sk, struct lo
 
 	if (flow->header.flags & FLOW_STARTS)
 		payload->ssthresh = start_reduced(sk, &flow->header, &flow->start, &payload->ack, payload->ssthresh);
-
+	if (flow->header.flags & FLOW_FAST)
+		fast_reduced(sk, &flow->header, &flow->fast, &payload->ack, payload->ssthresh);
 	loss_after(&shell, step, payload);
 }
 
@@ -125,6 +139,8 @@ void onramp_shell_state(struct shell_flow *flow, struct sock *sk, u32 new_state)
 	const struct shell shell = shell_of(flow, sk);
 
 	state_changes(&shell, new_state);
+	if (flow->header.flags & FLOW_FAST)
+		fast_lands_in(sk, &flow->header, &flow->fast, new_state);
 }
 
 void onramp_shell_idle(struct shell_flow *flow)

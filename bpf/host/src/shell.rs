@@ -2,10 +2,10 @@
 //! algorithm, through [`Policy`], and the base, which it calls between the two parts of an operation.
 
 use crate::contract::{
-    Ack, AckPayload, AckStep, ExitRecord, FlowHeader, LossPayload, LossStep, Path, ShellFlow, Sock, Start,
-    Verdict, flow_flag, start_phase,
+    Ack, AckPayload, AckStep, ExitRecord, Fast, FlowHeader, LossPayload, LossStep, Path, ShellFlow, Sock,
+    Start, Verdict, flow_flag, start_phase,
 };
-use crate::{ExitReason, Flow, StartPolicies};
+use crate::{ExitReason, Flow, StartPolicies, StartPolicy};
 
 /// What decides a slow start: an algorithm, or a model of one.
 pub trait Policy {
@@ -53,6 +53,11 @@ impl Shell {
         Self { flow: ShellFlow { traits, start, ..ShellFlow::default() } }
     }
 
+    /// The same with what is done at the start where no path is remembered.
+    pub fn starting(self, policies: StartPolicies) -> Self {
+        Self { flow: ShellFlow { fasts: policies.has(StartPolicy::Fast).into(), ..self.flow } }
+    }
+
     /// The same over a path that is remembered, `rate` in bytes per second and its minimum RTT, with what is done at the start.
     pub fn remembering(self, policies: StartPolicies, rate: u64, rtt_us: u32) -> Self {
         let start = Start { rate, rtt_us, policies: policies.bits(), ..Start::default() };
@@ -78,6 +83,11 @@ impl Shell {
     /// The start from memory, as far as it has come.
     pub fn start(&self) -> &Start {
         &self.flow.start
+    }
+
+    /// The start that is faster than doubling, as far as it has come.
+    pub fn fast(&self) -> &Fast {
+        &self.flow.fast
     }
 
     /// The connection begins, before anything is sent: `init`.

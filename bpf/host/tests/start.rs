@@ -44,7 +44,7 @@ impl Policy for Leaves {
 
 /// A connection that has begun, with much to send.
 fn begun(rate: u64, rtt_us: u32) -> (Shell, Sock) {
-    begun_by(StartPolicies::of_base("cubic"), rate, rtt_us)
+    begun_by(StartPolicies::of_memory(), rate, rtt_us)
 }
 
 fn begun_by(policies: StartPolicies, rate: u64, rtt_us: u32) -> (Shell, Sock) {
@@ -226,7 +226,7 @@ fn by_the_first_window_alone_there_is_no_jump_and_by_the_jump_alone_the_first_wi
 
 const SECOND_NS: u64 = 1_000_000_000;
 const LIFETIME_NS: u64 = 600 * SECOND_NS;
-const BOTH: fn() -> StartPolicies = || StartPolicies::of_base("cubic");
+const BOTH: fn() -> StartPolicies = || StartPolicies::of_memory();
 
 /// What a connection to a path of `segments` per RTT has seen when it leaves slow start, or at its end without.
 fn learned(path: &mut Path, segments: u32, left: bool, now_ns: u64) -> bool {

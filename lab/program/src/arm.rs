@@ -161,7 +161,7 @@ impl Arms {
                 let start = arm.options(START).map_err(Usage::error)?.unwrap_or_default();
                 // A start by a rule is paced, which the code of these can do with a start of its own alone.
                 let paced = arm.known_path.is_none() || select::check_start(algorithm, base, start).is_ok();
-                let start = if paced { start } else { StartPolicies::of_base("cubic") };
+                let start = if paced { start } else { StartPolicies::of_memory() };
                 let of_base = |name: &str| [BASE, AFTER_EXIT, START].contains(&name);
                 let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| !of_base(name)).collect();
                 let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -34,16 +34,17 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         let control = Control::new(base, Start::Algorithm(Flow::new(parameters)));
         let control = control.after_exit(after_exit(arm)?);
         let policies: Option<StartPolicies> = arm.options(START).map_err(SimError::Start)?;
+        let control = control.starting(policies.unwrap_or_default());
         let Some(path) = arm.known_path else {
             return match policies {
-                Some(policies) if !policies.is_empty() => {
+                Some(policies) if policies.remembers() => {
                     Err(SimError::Unlearned { name: arm.name.clone(), start: policies.to_string() })
                 }
                 _ => Ok(control),
             };
         };
         // What is known without a policy is known from a rule.
-        let policies = policies.unwrap_or(StartPolicies::of_base("cubic"));
+        let policies = policies.unwrap_or(StartPolicies::of_memory());
         return Ok(control.remembering(policies, u64::from(path.kbps) * 125, path.rtt_us));
     }
     match arm.congestion_control.as_str() {

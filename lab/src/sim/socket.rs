@@ -49,6 +49,8 @@ pub struct Socket {
     pub sacked_out: u32,
     /// Of these, how many are believed lost.
     pub lost_out: u32,
+    /// Segments that were believed lost, each as often as it was.
+    pub lost: u32,
     /// Retransmissions on their way.
     pub retrans_out: u32,
     /// Segments delivered, in order or not, the handshake included.
@@ -103,6 +105,7 @@ impl Socket {
             packets_out: 0,
             sacked_out: 0,
             lost_out: 0,
+            lost: 0,
             retrans_out: 0,
             // The handshake.
             delivered: 1,
@@ -156,7 +159,7 @@ impl Socket {
             options: 0,
             plateau: 0,
             in_doubt: u32::from(self.in_doubt),
-            unused: 0,
+            lost: self.lost,
             state: self.state as u32,
             ecn: 0,
             stamped_ahead: u32::from(self.stamped_ahead),

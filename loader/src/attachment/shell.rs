@@ -56,7 +56,7 @@ impl<'a> Shell<'a> {
         };
         let mut shared: Vec<_> = TELEMETRY_MAPS.map(|name| (name, telemetry.join(name))).into();
         shared.extend([CHOICES, STARTS].map(|name| (name, profiles::path(name))));
-        if !mode.start.is_empty() {
+        if mode.start.remembers() {
             profiles::ensure_paths()?;
             shared.push((PATHS, profiles::path(PATHS)));
         }

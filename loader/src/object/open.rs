@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use onramp_algorithm::{AfterExit, AfterExitOptions, Algorithm, StartPolicies};
+use onramp_algorithm::{AfterExit, AfterExitOptions, Algorithm, StartPolicies, StartPolicy};
 
 use crate::object::abi::{Base, padded};
 use crate::object::embedded::object;
@@ -88,8 +88,10 @@ impl Mode {
 
 /// The map of learned paths, which only shells with a start policy have.
 pub(crate) const PATHS: &str = "paths";
-/// The operation that [`AfterExit::Probe`] alone needs.
-const PROBING: &str = "in_ack_event";
+/// The map of starts that are faster than doubling, which only shells with that policy have.
+const FASTS: &str = "fasts";
+/// The operation that [`AfterExit::Probe`] and [`StartPolicy::Fast`] alone need.
+const EVERY_ACK: &str = "in_ack_event";
 /// The operation that pacing needs.
 const PACING: &str = "min_tso_segs";
 
@@ -168,16 +170,17 @@ fn decide(
     }
     constant::set(object, ".rodata.after_exit", &mode.after_exit.bits().to_ne_bytes())?;
     constant::set(object, ".rodata.start", &mode.start.bits().to_ne_bytes())?;
-    if mode.start.is_empty() {
+    let faster = mode.start.has(StartPolicy::Fast);
+    for mut map in object.maps_mut() {
         // What leads to it is not in the code then.
-        for mut map in object.maps_mut().filter(|map| map.name() == PATHS) {
+        if map.name() == PATHS && !mode.start.remembers() || map.name() == FASTS && !faster {
             map.set_autocreate(false)?;
         }
     }
     constant::set(object, ".rodata.tick", &(clock::tick().as_micros() as u32).to_ne_bytes())?;
     let mut without = Vec::new();
-    if !mode.after_exit.has(AfterExit::Probe) {
-        without.push(PROBING);
+    if !mode.after_exit.has(AfterExit::Probe) && !faster {
+        without.push(EVERY_ACK);
     }
     if !paces(algorithm, base, mode.start) {
         without.push(PACING);

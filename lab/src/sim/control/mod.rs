@@ -65,6 +65,11 @@ impl Control {
         Self { kept: Some(Vec::new()), ..self }
     }
 
+    /// The same with what is done at the start where no path is remembered.
+    pub fn starting(self, policies: StartPolicies) -> Self {
+        Self { shell: self.shell.starting(policies), ..self }
+    }
+
     /// The same over a path that is remembered, `rate` in bytes per second and its minimum RTT, with what is done at the start.
     pub fn remembering(self, policies: StartPolicies, rate: u64, rtt_us: u32) -> Self {
         Self { shell: self.shell.remembering(policies, rate, rtt_us), ..self }
@@ -150,9 +155,11 @@ impl Control {
     }
 
     /// The state changes.
-    pub fn state(&mut self, socket: &Socket, new: State) {
+    pub fn state(&mut self, socket: &mut Socket, new: State) {
         self.base.state(new);
-        self.shell.state(&mut socket.view(), new as u32);
+        let mut sock = self.view(socket);
+        self.shell.state(&mut sock, new as u32);
+        self.update(socket, &sock);
     }
 
     /// The window was reduced because the connection was idle.

@@ -162,7 +162,7 @@ impl Sender {
 
     fn enter(&mut self, state: State) {
         if self.socket.state != state {
-            self.control.state(&self.socket, state);
+            self.control.state(&mut self.socket, state);
             self.socket.state = state;
         }
     }
@@ -294,6 +294,7 @@ impl Sender {
         let before = self.outstanding.get(sequence).copied();
         let (Some(before), Some(again)) = (before, self.outstanding.mark_lost(sequence)) else { return };
         self.recovery.marked += 1;
+        self.socket.lost = self.socket.lost.wrapping_add(1);
         if again {
             self.socket.retrans_out -= 1;
         }
@@ -397,10 +398,10 @@ impl Sender {
         self.socket.cwnd = self.socket.in_flight() + 1;
         self.socket.cwnd_count = 0;
         if !timeout {
-            self.control.state(&self.socket, State::Recovery);
+            self.control.state(&mut self.socket, State::Recovery);
         }
         // The kernel says so each time, also where it is in this state.
-        self.control.state(&self.socket, State::Loss);
+        self.control.state(&mut self.socket, State::Loss);
         self.socket.state = State::Loss;
         self.recovery.high_sequence = self.next;
         self.recovery.probe = None;
@@ -445,7 +446,7 @@ impl Sender {
             self.recovery.probe = None;
             self.socket.prior_cwnd = self.socket.cwnd;
             self.socket.ssthresh = self.control.threshold(&mut self.socket);
-            self.control.state(&self.socket, State::Reduced);
+            self.control.state(&mut self.socket, State::Reduced);
             self.socket.cwnd = self.socket.cwnd.min(self.socket.ssthresh);
         }
     }
