@@ -22,7 +22,7 @@ use crate::host::{HostError, Hosts};
 /// Looks at the flow: fine enough for a GEO round, coarse enough to cost nothing.
 const FLOW_PERIOD: Duration = Duration::from_millis(10);
 /// Lines of the link's log, microseconds.
-pub(super) const LINK_PERIOD_US: u64 = 10_000;
+const LINK_PERIOD_US: u64 = 10_000;
 /// A competitor goes on until it is ended.
 const COMPETITOR_SECONDS: u32 = 86_400;
 
@@ -49,8 +49,9 @@ pub(super) fn run(
     let (hosts, warm, cold) = match plan.warm_bytes {
         None => (hosts, None, None),
         Some(bytes) => {
-            let (hosts, warm, cold) = warm::up(plan, arm, (hosts, wiring, seed), bytes)?;
+            let (hosts, warm, health) = warm::up(plan, arm, (hosts, wiring, seed, LINK_PERIOD_US), bytes)?;
             hosts.use_congestion_control(&arm.congestion_control)?;
+            let cold = late(&health, plan).map(|why| format!("in the transfer before it: {why}"));
             (hosts, Some(warm), cold)
         }
     };
@@ -283,7 +284,7 @@ fn evaluate(
 }
 
 /// Why a run does not count whose emulator fell behind.
-pub(super) fn late(health: &Health, plan: &Plan) -> Option<String> {
+fn late(health: &Health, plan: &Plan) -> Option<String> {
     let base_rtt_us = plan.least_base_rtt_us();
     if guest::inside::is_here() {
         health.invalid_in_virtual_time(base_rtt_us)

@@ -11,10 +11,9 @@ use onramp_net::sock_diag::{SockDiag, States};
 
 use super::plan::Amount;
 use super::result::WarmRun;
-use super::run::{LINK_PERIOD_US, late};
 use super::transfer::{POLL, PORT, Request};
 use super::{Arm, ExperimentError, Plan, builtin};
-use crate::emulator::Wiring;
+use crate::emulator::{Health, Wiring};
 use crate::host::Hosts;
 
 /// Port of its source, next to those of the flows that count.
@@ -24,13 +23,14 @@ pub(super) const UNREMEMBERED: &str = "reno";
 /// Round trips that its connections have to close in.
 const RTTS_TO_CLOSE: u32 = 20;
 
-/// Makes the transfer. The hosts that have learned, over a new link, and what came of it; or why the run does not count.
+/// Makes the transfer over a link whose log has a line every `period_us`. The hosts that have learned, over a new link, what came of
+/// it, and how the emulator kept up.
 pub(super) fn up(
     plan: &Plan,
     arm: &Arm,
-    (hosts, wiring, seed): (Hosts, Wiring<'_>, u64),
+    (hosts, wiring, seed, period_us): (Hosts, Wiring<'_>, u64, u64),
     bytes: u64,
-) -> Result<(Hosts, WarmRun, Option<String>), ExperimentError> {
+) -> Result<(Hosts, WarmRun, Health), ExperimentError> {
     let request = Request {
         port: WARM_PORT,
         other_control: Some(UNREMEMBERED),
@@ -47,9 +47,8 @@ pub(super) fn up(
     let rtt = Duration::from_micros(plan.profile.link.base_rtt_us());
     wait_until_closed(hosts.sender(), Duration::from_secs(2) + RTTS_TO_CLOSE * rtt)?;
     let host = arm.host.as_ref().unwrap_or(&plan.profile.host);
-    let (hosts, link) = hosts.over_another_link(host, wiring, seed, LINK_PERIOD_US)?;
-    let why = late(&link.health, plan).map(|why| format!("in the transfer before it: {why}"));
-    Ok((hosts, WarmRun { seconds, digest: link.digest }, why))
+    let (hosts, link) = hosts.over_another_link(host, wiring, seed, period_us)?;
+    Ok((hosts, WarmRun { seconds, digest: link.digest }, link.health))
 }
 
 /// A connection has learned once it is closed. Those that are open after `limit` are ended with the hosts.
