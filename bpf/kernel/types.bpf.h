@@ -164,7 +164,7 @@ struct tcp_sock {
 	u32 lost_out;
 	u32 retrans_out;
 	u32 delivered;
-	u32 lost; /* segments, each as often as it was */
+	u32 lost;	      /* segments, each as often as it was */
 	u32 rate_delivered;   /* segments, of the newest rate sample */
 	u32 rate_interval_us; /* in which they were delivered; 0: no sample yet */
 	u32 prior_cwnd;	      /* segments, when the last loss or mark was answered */

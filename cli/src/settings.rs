@@ -62,7 +62,8 @@ pub(crate) fn start_help(default: &str) -> String {
 
 /// The line of a report that says how connections start; empty where they double.
 pub(crate) fn start_line(start: StartPolicies) -> String {
-    if start.is_empty() { String::new() } else { format!("  start: {start}: onramp paths\n") }
+    let paths = if start.remembers() { ": onramp paths" } else { "" };
+    if start.is_empty() { String::new() } else { format!("  start: {start}{paths}\n") }
 }
 
 /// A base by its name.

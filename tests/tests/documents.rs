@@ -105,6 +105,18 @@ fn tables_of_paths_have_the_medians_and_ranges_of_the_runs() {
 }
 
 #[test]
+fn the_page_on_starts_has_the_figures_of_the_runs() {
+    let rows = results("docs/evaluation/start-fast-paths.csv");
+    let (time, lost, reference) = ratio(&rows, "6.12", "ramp:start=fast", "cubic");
+    states(
+        "docs/start.md",
+        &format!("take {time:.3} of stock CUBIC's time with {lost} retransmissions for {reference}."),
+    );
+    let (time, lost, _) = ratio(&rows, "6.12", "ramp", "cubic");
+    states("docs/start.md", &format!("`ramp` takes {time:.3}, with {lost}."));
+}
+
+#[test]
 fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
     const OPTIONS: &str = "ramp:after_exit=plateau+floor";
     let rows = results("docs/evaluation/after-exit.csv");
