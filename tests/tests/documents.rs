@@ -114,6 +114,30 @@ fn the_page_on_starts_has_the_figures_of_the_runs() {
     );
     let (time, lost, _) = ratio(&rows, "6.12", "ramp", "cubic");
     states("docs/start.md", &format!("`ramp` takes {time:.3}, with {lost}."));
+    let (small, large): (Vec<_>, Vec<_>) = results("docs/evaluation/start-second-visits.csv")
+        .into_iter()
+        .filter(|row| row["bytes"] != "2000000")
+        .partition(|row| row["bytes"] == "100000");
+    let of_cubic = |arm: &str| ratio(&small, "6.12", arm, "cubic").0;
+    states(
+        "docs/start.md",
+        &format!(
+            "take {:.3} of stock CUBIC's time with `resume+window`, and {:.3} with `resume` alone",
+            of_cubic("ramp:start=resume+window"),
+            of_cubic("ramp:start=resume")
+        ),
+    );
+    let seconds = |arm: &str| number(large.iter().find(|row| row["arm"] == arm).unwrap(), "seconds");
+    states(
+        "docs/start.md",
+        &format!(
+            "5.3 MB over `geo` take {:.2} s, {:.2} s and {:.2} s without (CUBIC {:.2} s)",
+            seconds("ramp:start=resume+window"),
+            seconds("ramp:start=resume"),
+            seconds("ramp"),
+            seconds("cubic")
+        ),
+    );
 }
 
 #[test]
