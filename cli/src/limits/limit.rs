@@ -99,6 +99,15 @@ impl Parts {
         Limit::ALL.into_iter().for_each(|limit| self.add(limit, other.of(limit)));
     }
 
+    /// Of each so many of so many microseconds, rounded down.
+    pub fn share(&self, us: u64, of_us: u64) -> Self {
+        Self(self.0.map(|part| (u128::from(part) * u128::from(us) / u128::from(of_us.max(1))) as u64))
+    }
+
+    pub fn take(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(part, taken)| *part = part.saturating_sub(taken));
+    }
+
     pub fn of(&self, limit: Limit) -> u64 {
         self.0[limit as usize]
     }

@@ -20,16 +20,27 @@ impl Default for Slices {
 }
 
 impl Slices {
-    /// Adds the parts of an interval that began so long after the observation.
+    /// Adds the parts of an interval that began so long after the observation, to each slice by the time that it shares.
     pub fn add(&mut self, since_us: u64, parts: &Parts) {
-        while since_us / self.width_us >= SLICES as u64 {
+        let time_us = parts.total();
+        let last_us = since_us.saturating_add(time_us.saturating_sub(1));
+        while last_us / self.width_us >= SLICES as u64 {
             self.widen();
         }
-        let at = (since_us / self.width_us) as usize;
-        if self.slices.len() <= at {
-            self.slices.resize(at + 1, Parts::default());
+        let [first, last] = [since_us, last_us].map(|us| (us / self.width_us) as usize);
+        if self.slices.len() <= last {
+            self.slices.resize(last + 1, Parts::default());
         }
-        self.slices[at].add_all(parts);
+        // The first has what the others leave, so that nothing is lost.
+        let mut rest = *parts;
+        for at in first + 1..=last {
+            let begin_us = at as u64 * self.width_us;
+            let shared_us = self.width_us.min(last_us - begin_us + 1);
+            let share = parts.share(shared_us, time_us);
+            self.slices[at].add_all(&share);
+            rest.take(&share);
+        }
+        self.slices[first].add_all(&rest);
     }
 
     fn widen(&mut self) {
@@ -51,7 +62,7 @@ impl Slices {
         &self.slices
     }
 
-    /// The largest of each slice; `None`: no interval began in it.
+    /// The largest of each slice; `None`: no interval has time in it.
     pub fn limits(&self) -> impl Iterator<Item = Option<Limit>> {
         self.slices.iter().map(Parts::largest)
     }

@@ -191,6 +191,13 @@ fn the_line_of_time_has_at_most_so_many_slices_however_long_it_is() {
     let sum: u64 = long.over_time.parts().iter().map(Parts::total).sum();
     assert_eq!(sum, long.observed_us());
     assert!(long.over_time.limits().all(|limit| limit == Some(Limit::SlowStart)));
+    // Samples that are further apart than a slice is wide leave none empty.
+    let rare = account(5, |number, sample| {
+        sample.at_us = number * 600_000;
+        sample.info.busy_time_us = sample.at_us;
+    });
+    assert_eq!(rare.over_time.limits().count(), 60);
+    assert!(rare.over_time.limits().all(|limit| limit == Some(Limit::SlowStart)));
 }
 
 /// A sample of anything, also of what no kernel says.
