@@ -121,6 +121,13 @@ fn what_limited_a_flow_shows_in_its_packets() {
         is_limited(&full, "path", None);
         let rate = full.flow["given"]["rate_bytes_per_second"].as_u64().unwrap();
         assert!((400_000..600_000).contains(&rate), "{:#}", full.flow);
+        // The path shows in the same packets, whether or not it holds for every control.
+        let fitted = onramp(&format!("--json sim path {} --control {control}", full.near.display()));
+        assert!(matches!(fitted.code, Some(0 | 5)), "{fitted:?}");
+        let fitted: Value = serde_json::from_str(&fitted.stdout).unwrap();
+        let rate = fitted["rate_bps"].as_u64().unwrap();
+        assert!((3_600_000..4_800_000).contains(&rate), "{fitted:#}");
+        assert!(fitted["base_rtt_us"].as_u64().unwrap().abs_diff(50_000) < 5_000, "{fitted:#}");
     }
 }
 
