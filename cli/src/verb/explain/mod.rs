@@ -62,7 +62,7 @@ const DURATION: Duration = Duration::from_secs(10);
   onramp explain --follow --json | jq '.limited'
   onramp explain -- curl -T large https://example.org/upload
   onramp explain slow.pcap dst 198.51.100.7
-  tcpdump -i eth0 -s 128 -U -w - tcp port 443 | onramp explain -")]
+  tcpdump -c 100000 -s 128 -w - tcp port 443 | onramp explain -")]
 pub(crate) struct Explain {
     /// Sample for this time: 30s, 10m, 2h [default: 10s; with --follow until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration, conflicts_with = "command")]
