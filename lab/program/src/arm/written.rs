@@ -235,7 +235,7 @@ mod tests {
         assert!(says("ramp:after_exit=floors").contains("plateau,floor"));
         assert!(says("ramp:base=reno:after_exit=floor+plateau").contains("base reno has no option plateau"));
         assert!(says("ramp:base=tahoe:after_exit=floor").contains("base tahoe has no option floor"));
-        assert!(says("ramp:start=fast").contains("double"));
+        assert!(says("ramp:start=faster").contains("double"));
         assert!(says("ramp:base=bbr:start=resume").contains("base bbr has no option resume"));
         let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
         let error = Written::parse("cubic:host.sack=off").unwrap().host(&host).unwrap_err().to_string();
