@@ -10,7 +10,7 @@ use onramp_tests::cli::{self, onramp};
 
 /// Verbs whose examples are not run here, and why. They are parsed all the same (`arguments.rs` of both programs), and what they do is
 /// tested by the programs next to this one, in guests.
-const ONLY_PARSED: [(&str, &str); 39] = [
+const ONLY_PARSED: [(&str, &str); 40] = [
     ("attach", "changes the kernel"),
     ("confirm", "changes the kernel"),
     ("detach", "changes the kernel"),
@@ -31,6 +31,7 @@ const ONLY_PARSED: [(&str, &str); 39] = [
     ("explain", "looks at the kernel"),
     ("serve", "serves until it is ended"),
     ("curl", "asks a server"),
+    ("tcpdump", "captures what passes the host"),
     ("ssh", "needs another host"),
     ("(umask", "writes what is root's"),
     ("bench", "measures for minutes, as root"),
