@@ -233,7 +233,7 @@ function ceilings(flow: Series): Curve[] {
 	const doubled = doubling(flow, most);
 	if (doubled) lines.push({ label: "doubling", color: quiet, values: doubled, width: 1, dash: [1, 3] });
 	if (flow.bdp && flow.bdp.segments < 4 * most) {
-		const label = flow.bdp.atLeast ? "BDP, at least" : "BDP";
+		const label = flow.bdp.atLeast ? "BDP at least" : "BDP";
 		const values = flow.x.map(() => flow.bdp?.segments ?? null);
 		lines.push({ label, color: color("good"), values, width: 1, dash: [12, 4] });
 	}
