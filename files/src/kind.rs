@@ -11,6 +11,9 @@ macro_rules! of_acks {
     };
 }
 
+/// What a pcapng file begins with (a section header block).
+pub const PCAPNG_HEAD: &[u8] = b"\x0a\x0d\x0d\x0a";
+
 /// First bytes, and what they begin.
 const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "compressed by gzip: unpack it first (gunzip)"),
@@ -28,7 +31,7 @@ const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\xa1\xb2\xc3\xd4", PCAP),
     (b"\x4d\x3c\xb2\xa1", PCAP),
     (b"\xa1\xb2\x3c\x4d", PCAP),
-    (b"\x0a\x0d\x0d\x0a", PCAPNG),
+    (PCAPNG_HEAD, PCAPNG),
     (b"snoop\0\0\0", of_acks!("a packet capture (snoop)")),
     (b"\x1e{", QLOG),
     (b"\x1e\n{", QLOG),
@@ -65,6 +68,11 @@ pub fn foreign(head: &[u8]) -> Option<&'static str> {
     }
     let text = String::from_utf8_lossy(head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head));
     text_of_others(text.trim_start())
+}
+
+/// Whether a file with these first bytes is a packet capture that we read: pcap or pcapng.
+pub fn is_capture(head: &[u8]) -> bool {
+    foreign(head).is_some_and(|what| what == PCAP || what == PCAPNG)
 }
 
 fn text_of_others(text: &str) -> Option<&'static str> {
@@ -152,6 +160,7 @@ mod tests {
             (&tar, "tar"),
         ] {
             assert!(foreign(head).is_some_and(|said| said.contains(what)), "{what}: {:?}", foreign(head));
+            assert_eq!(is_capture(head), what.starts_with("(pcap"), "{what}");
         }
     }
 

@@ -34,7 +34,7 @@ pub fn input(path: &Path) -> Result<Input, Error> {
     let mut source = bounded::source(path).map_err(Error::read(path))?;
     let mut begin = Vec::new();
     source.by_ref().take(kind::HEAD as u64).read_to_end(&mut begin).map_err(Error::read(path))?;
-    if capture::is_capture(&begin) {
+    if kind::is_capture(&begin) {
         return capture::recording(Box::new(Cursor::new(begin).chain(source)), path).map(recording);
     }
     if !begin.starts_with(MAGIC) && path.extension().is_none_or(|extension| extension != "parquet") {

@@ -82,6 +82,47 @@ await page.goBack();
 await story("Left slow start by its algorithm");
 await page.locator(".chip.reason", { hasText: "exit: algorithm" }).waitFor();
 
+// Its window on either axis, its values as a file, and a moment that the address names.
+const axis = page.getByRole("button", { name: "Logarithmic" });
+for (const [before, after] of [
+	["true", "false"],
+	["false", "true"],
+]) {
+	assert.equal(await axis.getAttribute("aria-pressed"), before);
+	await axis.click();
+	assert.equal(await axis.getAttribute("aria-pressed"), after);
+}
+const saved = page.waitForEvent("download");
+await page.getByRole("button", { name: "Window: save the values as CSV" }).click();
+const download = await saved;
+assert.equal(download.suggestedFilename(), "window.csv");
+const [columns, ...values] = readFileSync(await download.path(), "utf8")
+	.trim()
+	.split("\n");
+assert.match(columns, /^seconds,.*cwnd$/);
+assert.ok(values.length > 0 && values.every((row) => row.split(",").length === columns.split(",").length));
+const picture = page.waitForEvent("download");
+await page.getByRole("button", { name: "Window: save the chart as PNG" }).click();
+assert.equal(
+	readFileSync(await (await picture).path())
+		.subarray(1, 4)
+		.toString(),
+	"PNG",
+);
+await page
+	.locator(".chart .u-over")
+	.first()
+	.click({ position: { x: 40, y: 40 } });
+const moment = new URL(page.url());
+assert.match(moment.hash, /[?&]t=[0-9.]+/);
+// Opened in a page of its own: this one keeps the token that it was given.
+const linked = await context.newPage();
+linked.setDefaultTimeout(PATIENCE);
+await linked.goto(moment.href);
+await linked.locator(".story", { hasText: "Left slow start by its algorithm" }).waitFor();
+assert.equal(linked.url(), moment.href);
+await linked.close();
+
 // The server begins anew, and the page goes on with the same flow and what it knows of it.
 await page.locator(".others th", { hasText: "hystart" }).waitFor();
 await please("restart");

@@ -23,17 +23,9 @@ use connection::{Connection, Side};
 use packets::Segment;
 use tables::Tables;
 
-/// First bytes of captures.
-const MAGIC: [&[u8]; 5] =
-    [b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x0a\x0d\x0d\x0a"];
 /// Connections and ACKs that are kept; of more nothing is read.
 const CONNECTIONS: usize = 100_000;
 const POINTS: usize = 2_000_000;
-
-/// Whether a file that begins so is a capture.
-pub(crate) fn is_capture(head: &[u8]) -> bool {
-    MAGIC.iter().any(|magic| head.starts_with(magic))
-}
 
 /// Reads a capture as a recording, a flow for each connection that its sender's side shows.
 ///

@@ -10,8 +10,6 @@ use pcap_parser::{Block, LegacyPcapReader, Linktype, PcapBlockOwned, PcapError, 
 
 use crate::kind;
 
-/// What a file begins with that is pcapng; any other is pcap.
-const PCAPNG: &[u8] = b"\x0a\x0d\x0d\x0a";
 /// Bytes of a file that are in memory, and the most that a block may have.
 const BUFFER_BYTES: usize = 1 << 18;
 const BLOCK_BYTES: usize = 1 << 26;
@@ -76,7 +74,7 @@ pub(super) fn read(mut source: Box<dyn Read>, mut each: impl FnMut(Segment)) -> 
     // A header must come at once.
     let mut head = Vec::new();
     source.by_ref().take(kind::HEAD as u64).read_to_end(&mut head).map_err(|error| error.to_string())?;
-    let is_pcapng = head.starts_with(PCAPNG);
+    let is_pcapng = head.starts_with(kind::PCAPNG_HEAD);
     let source = Cursor::new(head).chain(source);
     let mut reader: Box<dyn PcapReaderIterator> = if is_pcapng {
         Box::new(PcapNGReader::new(BUFFER_BYTES, source).map_err(|_| "it has no section header")?)

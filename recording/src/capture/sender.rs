@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use onramp_algorithm::CongestionState;
 
 use super::packets::Segment;
+use crate::round_trips::RoundTrips;
 
 /// Segments beyond which what the receiver has is certain to show a loss (RFC 6675: DupThresh).
 const DUPLICATES: u64 = 3;
@@ -76,9 +77,7 @@ pub(super) struct Sender {
     with_clock: bool,
     largest: u32,
     scale: Option<u8>,
-    smoothed_us: u32,
-    deviation_us: u32,
-    min_rtt_us: u32,
+    round_trips: RoundTrips,
     last_ack_us: u64,
     last_sent_us: u64,
     state: CongestionState,
@@ -105,9 +104,7 @@ impl Default for Sender {
             with_clock: false,
             largest: 0,
             scale: None,
-            smoothed_us: 0,
-            deviation_us: 0,
-            min_rtt_us: 0,
+            round_trips: RoundTrips::default(),
             last_ack_us: 0,
             last_sent_us: 0,
             state: CongestionState::Open,
@@ -245,7 +242,7 @@ impl Sender {
             matches!(self.state, CongestionState::Open | CongestionState::Disorder | CongestionState::Cwr);
         let shows_loss = self.received > 0;
         let quiet_us = at_us.saturating_sub(self.last_ack_us.max(self.last_sent_us));
-        let timeout_us = (u64::from(self.smoothed_us) + 4 * u64::from(self.deviation_us)).max(TIMEOUT_US);
+        let timeout_us = self.round_trips.timeout_us().max(TIMEOUT_US);
         let is_first = begin <= self.acknowledged;
         if is_open && (shows_loss || is_first) {
             let timed_out = !shows_loss && quiet_us >= timeout_us;
@@ -320,7 +317,7 @@ impl Sender {
             return;
         }
         let rtt_us = sample.map(|sent_us| segment.at_us.saturating_sub(sent_us) as u32);
-        rtt_us.into_iter().for_each(|us| self.measures(us));
+        rtt_us.into_iter().for_each(|us| self.round_trips.take(us));
         if self.state != CongestionState::Open && place >= self.recovered_at {
             self.change(segment.at_us, CongestionState::Open);
         }
@@ -334,8 +331,8 @@ impl Sender {
             before,
             in_flight: self.in_flight(),
             rtt_us,
-            smoothed_us: self.smoothed_us,
-            min_rtt_us: self.min_rtt_us,
+            smoothed_us: self.round_trips.smoothed_us,
+            min_rtt_us: self.round_trips.min_us,
             receive_window,
             receiver_clock: segment.clock.map_or(0, |(value, _)| value),
             state: self.state,
@@ -361,17 +358,5 @@ impl Sender {
         }
         self.highest_received = self.highest_received.max(end);
         newest
-    }
-
-    /// RFC 6298, section 2.
-    fn measures(&mut self, us: u32) {
-        if self.smoothed_us == 0 {
-            (self.smoothed_us, self.deviation_us, self.min_rtt_us) = (us, us / 2, us);
-            return;
-        }
-        let off = self.smoothed_us.abs_diff(us);
-        self.deviation_us = ((3 * u64::from(self.deviation_us) + u64::from(off)) / 4) as u32;
-        self.smoothed_us = ((7 * u64::from(self.smoothed_us) + u64::from(us)) / 8) as u32;
-        self.min_rtt_us = self.min_rtt_us.min(us);
     }
 }

@@ -8,8 +8,8 @@ use anyhow::anyhow;
 use onramp_files::bounded;
 use onramp_loader::algorithm::{CongestionState, NO_THRESHOLD};
 use onramp_net::sock_diag::TcpInfo;
-use onramp_recording::Recording;
 use onramp_recording::rows::{ACK_FLAGS, AckRow, FlowRow, StateRow};
+use onramp_recording::{Recording, RoundTrips};
 
 use super::watched::{Watched, WatchedFlow};
 use crate::filter::Filter;
@@ -103,6 +103,7 @@ fn account(
     let mut account = Account::new(Sample { at_us: began_us, info, models_path, ..Sample::default() });
     let mut states = states.iter().peekable();
     let mut before: Option<&AckRow> = None;
+    let mut round_trips = RoundTrips::default();
     for row in rows {
         while let Some(state) = states.next_if(|state| state.at_us <= row.at_us) {
             info.ca_state = state_number(&state.to_state);
@@ -113,7 +114,7 @@ fn account(
             info.retrans_total = info.retrans_total.max(segments as u32);
         }
         let at_us = before.map_or(began_us, |before| before.at_us);
-        step(&mut info, before, row, row.at_us.saturating_sub(at_us));
+        step(&mut info, &mut round_trips, before, row, row.at_us.saturating_sub(at_us));
         account.add(Sample { at_us: row.at_us, info, models_path, ..Sample::default() });
         before = Some(row);
     }
@@ -121,7 +122,13 @@ fn account(
 }
 
 /// From one ACK to when the next comes.
-fn step(info: &mut TcpInfo, before: Option<&AckRow>, row: &AckRow, time_us: u64) {
+fn step(
+    info: &mut TcpInfo,
+    round_trips: &mut RoundTrips,
+    before: Option<&AckRow>,
+    row: &AckRow,
+    time_us: u64,
+) {
     let mss = u64::from(row.mss_bytes);
     let acknowledged = before.map_or(0, |before| before.acknowledged_bytes);
     let outstanding = row.sent_bytes.saturating_sub(acknowledged);
@@ -148,10 +155,9 @@ fn step(info: &mut TcpInfo, before: Option<&AckRow>, row: &AckRow, time_us: u64)
     info.delivered = row.delivered_segments;
     info.min_rtt_us = Some(row.min_rtt_us).filter(|us| *us > 0);
     if let Ok(sample) = u32::try_from(row.rtt_us) {
-        // RFC 6298, section 2.
-        let off = if info.rtt_us == 0 { 2 * sample } else { info.rtt_us.abs_diff(sample) };
-        info.rttvar_us = ((3 * u64::from(info.rttvar_us) + u64::from(off)) / 4) as u32;
+        round_trips.take(sample);
     }
+    info.rttvar_us = round_trips.deviation_us;
     info.rtt_us = row.smoothed_rtt_us;
 }
 
