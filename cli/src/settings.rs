@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     /// this network namespace, which has to be one of these]
     #[arg(long, value_enum)]
     pub base: Option<BaseName>,
-    #[arg(long, value_name = "OPTIONS", help = after_exit_help("none"))]
+    #[arg(long, value_name = "OPTIONS", help = after_exit_help("ramp: floor over cubic and reno; others: none"))]
     pub after_exit: Option<AfterExitOptions>,
     #[arg(long, value_name = "POLICY", help = start_help("double"))]
     pub start: Option<StartPolicies>,
@@ -118,7 +118,7 @@ impl Settings {
         options.profile = name.unwrap_or(options.profile);
         options.telemetry_max = self.telemetry.or(telemetry_max).unwrap_or(options.telemetry_max);
         options.base = self.base.map(Base::from);
-        options.after_exit = self.after_exit.unwrap_or_default();
+        options.after_exit = self.after_exit;
         options.start = self.start.unwrap_or_default();
         Ok(options)
     }

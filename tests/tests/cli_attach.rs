@@ -141,6 +141,36 @@ fn the_options_of_the_base_are_chosen_shown_changed_and_attached_again() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn an_algorithm_has_its_usual_options_over_bases_that_have_them_unless_others_are_asked_for() {
+    let _attachments = Attachments::lock();
+    let shown = || json("status")["algorithms"][0]["after_exit"].clone();
+    for (asked, has, undo) in [
+        ("", json!(["floor"]), None),
+        ("--base reno", json!(["floor"]), None),
+        ("--base bbr", json!([]), None),
+        ("--observe", json!([]), None),
+        ("--after-exit none", json!([]), Some("--after-exit none")),
+        ("--after-exit plateau,floor", json!(["plateau", "floor"]), Some("--after-exit plateau,floor")),
+    ] {
+        assert_eq!(json(&format!("attach ramp {asked}"))["after_exit"], has, "{asked}");
+        assert_eq!(shown(), has, "{asked}");
+        let detached = onramp("detach ramp").ok();
+        assert_eq!(detached.contains("--after-exit"), undo.is_some(), "{asked}: {detached}");
+        assert!(undo.is_none_or(|undo| detached.contains(undo)), "{asked}: {detached}");
+    }
+    // With another base come its usual options, unless some were asked for.
+    onramp("attach ramp").ok();
+    onramp("upgrade ramp --base bbr").ok();
+    assert_eq!(shown(), json!([]));
+    onramp("upgrade ramp --base reno").ok();
+    assert_eq!(shown(), json!(["floor"]));
+    onramp("upgrade ramp --after-exit none").ok();
+    onramp("upgrade ramp --base cubic").ok();
+    assert_eq!(shown(), json!([]));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn a_profile_gives_parameters_and_settings_come_on_top() {
     let _attachments = Attachments::lock();
     onramp("attach search --profile geo --set exit_action=rollback").ok();

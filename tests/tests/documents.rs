@@ -142,14 +142,15 @@ fn the_page_on_starts_has_the_figures_of_the_runs() {
 
 #[test]
 fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
+    const NONE: &str = "ramp:after_exit=none";
     const OPTIONS: &str = "ramp:after_exit=plateau+floor";
     let rows = results("docs/evaluation/after-exit.csv");
-    assert_eq!(rows_of_profiles(&rows, "docs/after-exit.md", &["ramp", OPTIONS]), profiles(&rows).len());
+    assert_eq!(rows_of_profiles(&rows, "docs/after-exit.md", &[NONE, OPTIONS]), profiles(&rows).len());
     let rows = results("docs/evaluation/after-exit-paths.csv");
     let arms = [
-        ("ramp", "`ramp`"),
-        (OPTIONS, "with both options it"),
-        ("ramp:after_exit=floor", "with the floor alone it"),
+        (NONE, "`ramp` without options"),
+        (OPTIONS, "with plateau and floor it"),
+        ("ramp:after_exit=floor", "with the floor, the default, it"),
     ];
     for (arm, name) in arms {
         let (time, lost, reference) = ratio(&rows, "6.12", arm, "cubic");
@@ -164,8 +165,8 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
         median(runs.map(|row| number(row, "neighbour_keeps_percent")).collect())
     };
     let figures = format!(
-        "keeps {:.0} % next to `ramp` of 40 ms, and {:.0} % with both options",
-        keeps("ramp"),
+        "keeps {:.0} % next to `ramp` of 40 ms without options, and {:.0} % with plateau and floor",
+        keeps(NONE),
         keeps(OPTIONS)
     );
     states("docs/after-exit.md", &figures);
@@ -176,7 +177,7 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
                 rows.iter().filter(|row| row["path"] == path && row["arm"] == arm && row["valid"] == "1");
             median(runs.map(|row| number(row, "neighbour_keeps_percent")).collect())
         };
-        format!("{:.0} % for {:.0} %", keeps("ramp:after_exit=floor"), keeps("ramp"))
+        format!("{:.0} % for {:.0} %", keeps("ramp:after_exit=floor"), keeps(NONE))
     };
     for (path, place) in [
         ("cubic-of-160-ms", "with 160 ms"),
@@ -200,7 +201,7 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
             assert_eq!(values.len(), 40, "{queue} {figure} {arm}");
             values.iter().sum::<f64>() / 40.0
         };
-        let both = |figure| format!("{:.2}, {:.2}", mean(figure, "ramp"), mean(figure, OPTIONS));
+        let both = |figure| format!("{:.2}, {:.2}", mean(figure, NONE), mean(figure, OPTIONS));
         states("docs/after-exit.md", &format!("| {queue} | {} | {} |", both("fairness"), both("share")));
     }
 }

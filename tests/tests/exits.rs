@@ -26,7 +26,7 @@ fn attached_with(algorithm: &str, settings: &[&str], after_exit: &str) -> Attach
     let attachments = Attachments::lock();
     let mut parameters = onramp_loader::find(algorithm).unwrap().parameters();
     parameters.assign(settings).unwrap();
-    let after_exit = after_exit.parse().unwrap();
+    let after_exit = Some(after_exit.parse().unwrap());
     attachments.attach(&AttachOptions { after_exit, ..AttachOptions::new(parameters) });
     attachments
 }
@@ -360,7 +360,7 @@ fn window_after_rounds(after_exit: &str) -> u32 {
     let attachments = Attachments::lock();
     let mut parameters = onramp_loader::find("fixed").unwrap().parameters();
     parameters.assign(["exit_window_bytes=100000"]).unwrap();
-    let (base, after_exit) = (Some(Base::Reno), after_exit.parse().unwrap());
+    let (base, after_exit) = (Some(Base::Reno), Some(after_exit.parse().unwrap()));
     attachments.attach(&AttachOptions { base, after_exit, ..AttachOptions::new(parameters) });
     let mut sender = Sender::connect(Wire::lay(10 * DELAY, |_| Fate::Deliver), "onramp_fixed");
     sender.send(2_500_000);

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use crate::Algorithm;
 use crate::records::{AfterExit, StartPolicy};
 use crate::similar::did_you_mean;
 
@@ -57,6 +58,15 @@ impl AfterExit {
             Self::Plateau => &["cubic"],
             Self::Floor | Self::Probe => &["cubic", "reno"],
         }
+    }
+}
+
+impl AfterExitOptions {
+    /// What an algorithm has over a base of this name where nothing is asked for: `ramp` has the floor, by the evidence in
+    /// `docs/after-exit.md`.
+    pub fn usual(algorithm: Algorithm, base: &str) -> Self {
+        let options: &[AfterExit] = if algorithm.name() == "ramp" { &[AfterExit::Floor] } else { &[] };
+        options.iter().copied().filter(|one| one.bases().contains(&base)).collect()
     }
 }
 
@@ -205,6 +215,17 @@ mod tests {
         assert_eq!(AfterExitOptions::default().to_string(), "none");
         assert_eq!(StartPolicies::default().to_string(), "double");
         assert_eq!(StartPolicies::from_bits(3).to_string(), "resume+window");
+    }
+
+    #[test]
+    fn ramp_alone_has_an_option_unasked_over_bases_that_have_it() {
+        for algorithm in crate::all() {
+            for base in ["cubic", "reno", "bbr", "tahoe"] {
+                let has = algorithm.name() == "ramp" && ["cubic", "reno"].contains(&base);
+                let expected = if has { "floor" } else { "none" };
+                assert_eq!(AfterExitOptions::usual(algorithm, base).to_string(), expected, "{base}");
+            }
+        }
     }
 
     fn refused<T: Named + fmt::Debug>(text: &str) {

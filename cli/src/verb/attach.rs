@@ -316,7 +316,7 @@ fn describe(attached: &Attached, options: &AttachOptions, elsewhere: Taken) -> A
         algorithm: name,
         congestion_control: attached.algorithm.congestion_control(),
         base: attached.basis.base.name(),
-        after_exit: options.after_exit,
+        after_exit: options.after_exit_over(attached.basis.base),
         start: options.start,
         default_before: attached.basis.default.clone(),
         warning: warning(options, &attached.basis),

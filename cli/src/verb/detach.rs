@@ -306,7 +306,7 @@ fn command(
     if default_base != Some(state.base) {
         words.push(basis::option(state.base.name()));
     }
-    if !state.after_exit.is_empty() {
+    if state.after_exit != onramp_loader::usual_after_exit(algorithm, state.base, state.observe) {
         words.push(format!("--after-exit {}", state.after_exit));
     }
     if !state.start.is_empty() {
@@ -456,7 +456,7 @@ mod tests {
     fn attached_by(options: &AttachOptions) -> AttachedState {
         AttachedState {
             base: options.base.unwrap_or(Base::Cubic),
-            after_exit: options.after_exit,
+            after_exit: options.after_exit_over(options.base.unwrap_or(Base::Cubic)),
             start: options.start,
             observe: options.observe,
             guard: options.guard.map(|options| GuardState {
@@ -512,6 +512,7 @@ mod tests {
                 " --base bbr",
                 " --base reno --after-exit floor",
                 " --after-exit plateau,floor --for 90s",
+                " --after-exit none",
                 " --telemetry exit --for 90s",
                 " --telemetry ack",
                 " --guard goodput=-10%",
@@ -542,7 +543,6 @@ mod tests {
                 let AttachOptions {
                     parameters,
                     profile,
-                    after_exit,
                     start,
                     observe,
                     guard,
@@ -552,6 +552,7 @@ mod tests {
                     ..
                 } = options.clone();
                 let base = options.base.unwrap_or(Base::Cubic);
+                let after_exit = options.after_exit_over(base);
                 let start_and_telemetry = (start, telemetry_max);
                 (
                     parameters,

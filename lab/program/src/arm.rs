@@ -122,7 +122,7 @@ impl Arms {
         let as_it_is = here == Some(true)
             && own.is_empty()
             && arm.base.is_none()
-            && arm.after_exit.is_empty()
+            && arm.after_exit.is_none()
             && arm.start.is_empty();
         let there = if as_it_is { onramp_loader::parameter_sets(algorithm).ok() } else { None };
         let there = there.and_then(|sets| sets.into_iter().next()).map(|set| set.parameters);
@@ -131,8 +131,8 @@ impl Arms {
             used.shown().map(|(name, value)| (name.to_owned(), value)).collect();
         let base = if arm.tahoe { Some(TAHOE) } else { arm.base.map(|base| base.name()) };
         parameters.extend(base.map(|base| (BASE.to_owned(), base.to_owned())));
-        if !arm.after_exit.is_empty() {
-            parameters.insert(AFTER_EXIT.to_owned(), arm.after_exit.in_an_arm());
+        if let Some(options) = arm.after_exit {
+            parameters.insert(AFTER_EXIT.to_owned(), options.in_an_arm());
         }
         if !arm.start.is_empty() {
             parameters.insert(START.to_owned(), arm.start.to_string());
@@ -157,7 +157,7 @@ impl Arms {
             Some(algorithm) => {
                 let base = arm.parameters.get(BASE).map(|name| written::base(name)).transpose()?;
                 let mut wanted = algorithm.parameters();
-                let after_exit = arm.options(AFTER_EXIT).map_err(Usage::error)?.unwrap_or_default();
+                let after_exit = arm.options(AFTER_EXIT).map_err(Usage::error)?;
                 let start = arm.options(START).map_err(Usage::error)?.unwrap_or_default();
                 // A start by a rule is paced, which the code of these can do with a start of its own alone.
                 let paced = arm.known_path.is_none() || select::check_start(algorithm, base, start).is_ok();
@@ -211,7 +211,7 @@ fn rules(job: &Job) -> Vec<Rule> {
 fn options(
     parameters: Parameters,
     profile: &str,
-    (base, after_exit, start): (Option<Base>, AfterExitOptions, StartPolicies),
+    (base, after_exit, start): (Option<Base>, Option<AfterExitOptions>, StartPolicies),
 ) -> AttachOptions {
     let mut options = AttachOptions::new(parameters);
     profile.clone_into(&mut options.profile);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Congestion controls by their kernel names, as arms have them.
 
-use onramp_algorithm::{AfterExitOptions, Flow, StartPolicies, find_control, of_cubic};
+use onramp_algorithm::{AfterExitOptions, Algorithm, Flow, StartPolicies, find_control, of_cubic};
 
 use super::SimError;
 use super::control::{Base, Control, Oracle, Start};
@@ -32,7 +32,7 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
             _ => Base::cubic(),
         };
         let control = Control::new(base, Start::Algorithm(Flow::new(parameters)));
-        let control = control.after_exit(after_exit(arm)?);
+        let control = control.after_exit(after_exit(arm, algorithm)?);
         let policies: Option<StartPolicies> = arm.options(START).map_err(SimError::Start)?;
         let control = control.starting(policies.unwrap_or_default());
         let Some(path) = arm.known_path else {
@@ -60,9 +60,10 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
 }
 
 /// The options of an arm's base.
-fn after_exit(arm: &Arm) -> Result<AfterExitOptions, SimError> {
-    let options: AfterExitOptions = arm.options(AFTER_EXIT).map_err(SimError::AfterExit)?.unwrap_or_default();
+fn after_exit(arm: &Arm, algorithm: Algorithm) -> Result<AfterExitOptions, SimError> {
     let base = arm.parameters.get(BASE).map_or("cubic", String::as_str);
+    let asked: Option<AfterExitOptions> = arm.options(AFTER_EXIT).map_err(SimError::AfterExit)?;
+    let options = asked.unwrap_or_else(|| AfterExitOptions::usual(algorithm, base));
     match options.missing_from(base) {
         Some(option) => Err(SimError::AfterExit(format!("base {base} has no option {}", option.name()))),
         None => Ok(options),

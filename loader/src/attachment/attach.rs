@@ -55,7 +55,7 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
             format!(
                 "load {name} with base {}{}{}{}{}{}",
                 base.name(),
-                basis::after_exit_text(options.after_exit),
+                basis::after_exit_text(options.after_exit_over(base)),
                 basis::start_text(options.start),
                 if options.observe { ", to observe only" } else { "" },
                 options.guard.map_or_else(String::new, |guard| format!(
@@ -271,7 +271,7 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
         version: padded(env!("CARGO_PKG_VERSION")),
         profile_names,
     };
-    attachment.set_after_exit(options.after_exit);
+    attachment.set_after_exit(options.after_exit_over(base));
     attachment.set_start(options.start);
     attachment
 }

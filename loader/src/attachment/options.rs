@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onramp_algorithm::{AfterExitOptions, Parameters, StartPolicies};
+use onramp_algorithm::{AfterExitOptions, Algorithm, Parameters, StartPolicies};
 
 use crate::attachment::guard::GuardOptions;
 use crate::object::abi::Base;
@@ -17,8 +17,8 @@ pub struct AttachOptions {
     pub profile: String,
     /// The base; `None`: what the current network namespace has as default, if that can be one.
     pub base: Option<Base>,
-    /// Options of the base. Not with `observe`.
-    pub after_exit: AfterExitOptions,
+    /// Options of the base; `None`: those that the algorithm has [usually](usual_after_exit). Not with `observe`.
+    pub after_exit: Option<AfterExitOptions>,
     /// What connections do at their start with what is remembered of their path. Not with `observe`.
     pub start: StartPolicies,
     /// Run the algorithm and record when it would have left, and leave everything to the base.
@@ -46,7 +46,7 @@ impl AttachOptions {
             parameters,
             profile: "default".into(),
             base: None,
-            after_exit: AfterExitOptions::default(),
+            after_exit: None,
             start: StartPolicies::default(),
             observe: false,
             guard: None,
@@ -57,4 +57,15 @@ impl AttachOptions {
             telemetry_max: Level::Ack,
         }
     }
+
+    /// The options that a base will have by it.
+    pub fn after_exit_over(&self, base: Base) -> AfterExitOptions {
+        let usual = || usual_after_exit(self.parameters.algorithm(), base, self.observe);
+        self.after_exit.unwrap_or_else(usual)
+    }
+}
+
+/// The options of the base that an algorithm has where none are asked for; none where it only observes.
+pub fn usual_after_exit(algorithm: Algorithm, base: Base, observe: bool) -> AfterExitOptions {
+    if observe { AfterExitOptions::default() } else { AfterExitOptions::usual(algorithm, base.name()) }
 }

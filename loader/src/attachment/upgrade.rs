@@ -17,6 +17,7 @@ use crate::attachment::guard::{self, GuardOptions};
 use crate::attachment::holders::{self, Held};
 use crate::attachment::migrate::Users;
 use crate::attachment::namespaces::{self, NamespaceScan};
+use crate::attachment::options::usual_after_exit;
 use crate::attachment::shell::{self, Contents, Shell};
 use crate::object::abi::{
     ABI_VERSION, Attachment, Base, PROFILE_MAX, ParameterSlot, padded, tables_crc32, text,
@@ -247,7 +248,12 @@ impl OldAttachment {
             attachment.abi_version == ABI_VERSION && attachment.tables_crc32 == tables_crc32(algorithm);
         let (slots, new_parameters) = slots(pins, &attachment).map_err(&cannot)?;
         let base = change.base.unwrap_or(has);
-        let after_exit = change.after_exit.unwrap_or(attachment.after_exit());
+        let usual = |base| usual_after_exit(algorithm, base, attachment.observes());
+        let after_exit = change.after_exit.unwrap_or_else(|| match attachment.after_exit() {
+            // They were not asked for, and those of another base are not either.
+            options if options == usual(has) => usual(base),
+            options => options,
+        });
         let start = change.start.unwrap_or(attachment.start());
         basis::require(kernel, algorithm, base)?;
         basis::require_options(base, after_exit, start, attachment.observes())?;

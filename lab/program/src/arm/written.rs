@@ -39,8 +39,8 @@ pub(super) struct Written<'a> {
     /// Settings of the algorithm, `name=value`.
     pub parameters: Vec<&'a str>,
     pub base: Option<Base>,
-    /// Options of the base.
-    pub after_exit: AfterExitOptions,
+    /// Options of the base; none: those that the algorithm has usually.
+    pub after_exit: Option<AfterExitOptions>,
     /// What its connections do at their start.
     pub start: StartPolicies,
     /// Its base is Tahoe, which only the simulator has.
@@ -61,7 +61,7 @@ impl<'a> Written<'a> {
             algorithm,
             parameters: Vec::new(),
             base: None,
-            after_exit: AfterExitOptions::default(),
+            after_exit: None,
             start: StartPolicies::default(),
             tahoe: false,
             known: None,
@@ -83,8 +83,9 @@ impl<'a> Written<'a> {
                     arm.base = Some(base(value).map_err(|_| refuse("names no base: give cubic|reno|bbr"))?);
                 }
                 (None, AFTER_EXIT) => {
-                    arm.after_exit =
+                    let options =
                         value.parse().map_err(|why: String| refuse(&format!("is refused: {why}")))?;
+                    arm.after_exit = Some(options);
                 }
                 (None, START) => {
                     arm.start = value.parse().map_err(|why: String| refuse(&format!("is refused: {why}")))?;
@@ -103,7 +104,8 @@ impl<'a> Written<'a> {
             }
         }
         let base = if arm.tahoe { TAHOE } else { arm.base.map_or("cubic", Base::name) };
-        let lacking = missing(arm.after_exit, base, AFTER_EXIT).or_else(|| missing(arm.start, base, START));
+        let lacking = missing(arm.after_exit.unwrap_or_default(), base, AFTER_EXIT)
+            .or_else(|| missing(arm.start, base, START));
         if let Some(why) = lacking {
             return Err(Usage::error(format!("arm {label:?}: {why}")));
         }
@@ -197,8 +199,10 @@ mod tests {
         let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
         assert!(!arm.host(&host).unwrap().unwrap().tcp_sack);
         assert_eq!(Written::parse("cubic").unwrap().host(&host).unwrap(), None);
-        let options = Written::parse("ramp:after_exit=plateau+floor").unwrap().after_exit;
-        assert_eq!(options.to_string(), "plateau,floor");
+        let options = |label| Written::parse(label).unwrap().after_exit.map(|options| options.to_string());
+        assert_eq!(options("ramp:after_exit=plateau+floor").as_deref(), Some("plateau,floor"));
+        assert_eq!(options("ramp:after_exit=none").as_deref(), Some("none"));
+        assert_eq!(options("ramp"), None);
         let start = Written::parse("ramp:start=resume+window").unwrap().start;
         assert_eq!(start.to_string(), "resume+window");
         let tahoe = Written::parse("plain:base=tahoe").unwrap();
