@@ -12,6 +12,7 @@ use anyhow::Context;
 use onramp_lab::experiment::{
     AFTER_EXIT, Arm, BASE, Clock, Exit, ExitSource, FlowStorage, Job, PORT, Ready, START,
 };
+use onramp_lab::guest;
 use onramp_lab::host::RECEIVER;
 use onramp_lab::sim::ORACLE;
 use onramp_loader::abi::FlowHeader;
@@ -42,7 +43,14 @@ impl Arms {
         settings: &[String],
         clock: &Clock,
     ) -> anyhow::Result<Self> {
-        Self::all(labels, profile, settings, matches!(clock, Clock::Machine), false)
+        let controls = match clock {
+            Clock::Machine => kernel::registered()?,
+            Clock::Virtual(guests) => {
+                let kernel = guests.image.kernel();
+                BUILT_IN.map(str::to_owned).into_iter().chain(kernel.controls()?).collect()
+            }
+        };
+        Self::all(labels, profile, settings, matches!(clock, Clock::Machine), &controls)
     }
 
     /// What the arms are, for simulations: nothing is attached.
@@ -51,7 +59,7 @@ impl Arms {
         profile: &Profile,
         settings: &[String],
     ) -> anyhow::Result<Vec<Arm>> {
-        Ok(Self::all(labels, profile, settings, false, true)?.arms)
+        Ok(Self::all(labels, profile, settings, false, &SIMULATED.map(str::to_owned))?.arms)
     }
 
     fn all<S: AsRef<str>>(
@@ -59,10 +67,11 @@ impl Arms {
         profile: &Profile,
         settings: &[String],
         here: bool,
-        simulated: bool,
+        controls: &[String],
     ) -> anyhow::Result<Self> {
+        let simulated = controls.iter().any(|name| name == ORACLE);
         let labels: Vec<&str> = labels.iter().map(AsRef::as_ref).collect();
-        let written = check(&labels, settings, here, simulated)?;
+        let written = check(&labels, settings, controls)?;
         let mut arms = Self { arms: Vec::new(), attachments: Attachments::new() };
         for arm in &written {
             let known_path = arm.known_path(&profile.link)?;
@@ -150,8 +159,15 @@ impl Arms {
     pub fn of_job(job: &Job) -> anyhow::Result<Self> {
         let Job { arm, plan, .. } = job;
         let arms = Self { arms: Vec::new(), attachments: Attachments::new() };
-        let ours =
-            algorithm::all().find(|algorithm| algorithm.congestion_control() == arm.congestion_control);
+        let ours = algorithm::find_control(&arm.congestion_control);
+        let registered = kernel::registered()?;
+        let is_ours = |control: &str| algorithm::find_control(control).is_some();
+        let competitor = plan.competitor.iter().map(|competitor| &competitor.congestion_control);
+        for control in competitor.chain([&arm.congestion_control]) {
+            if !is_ours(control) && !registered.contains(control) {
+                guest::load_control(control).with_context(|| format!("this kernel has no control {control:?}"))?;
+            }
+        }
         let ready = match ours {
             None => None,
             Some(algorithm) => {
@@ -237,35 +253,28 @@ fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
     Ok(FlowStorage { map: Arc::new(map), decode: Arc::new(decode) })
 }
 
-/// The kernel's own controls in a guest.
-const GUESTS: [&str; 3] = ["cubic", "bbr", "reno"];
+/// Controls that every kernel has without a module.
+const BUILT_IN: [&str; 2] = ["cubic", "reno"];
 
-/// Every arm is a control of this kernel or an algorithm and is there once, and every setting belongs to an arm.
-fn check<'a>(
-    labels: &[&'a str],
-    settings: &[String],
-    here: bool,
-    simulated: bool,
-) -> anyhow::Result<Vec<Written<'a>>> {
-    let mut registered =
-        if here { kernel::registered()? } else { GUESTS.iter().map(|name| (*name).to_owned()).collect() };
-    if simulated {
-        registered.push(ORACLE.to_owned());
-    }
+/// Controls that simulations know, or say why they do not.
+const SIMULATED: [&str; 4] = ["cubic", "bbr", "reno", ORACLE];
+
+/// Every arm is one of these controls or an algorithm and is there once, and every setting belongs to an arm.
+fn check<'a>(labels: &[&'a str], settings: &[String], controls: &[String]) -> anyhow::Result<Vec<Written<'a>>> {
     let arms: Vec<_> = labels.iter().map(|label| Written::parse(label)).collect::<Result<_, _>>()?;
     for (at, arm) in arms.iter().enumerate() {
         if arms[..at].iter().any(|other| other.shown() == arm.shown()) {
             return Err(Usage::error(format!("arm {:?} is given twice", arm.label)));
         }
-        if arm.algorithm.is_none() && !registered.iter().any(|name| name == arm.name) {
+        if arm.algorithm.is_none() && !controls.iter().any(|name| name == arm.name) {
             let ours: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
-            let all = ours.iter().copied().chain(registered.iter().map(String::as_str));
+            let all = ours.iter().copied().chain(controls.iter().map(String::as_str));
             return Err(Usage::error(format!(
                 "there is no arm {:?}{}: give an algorithm ({}) or a control of this kernel ({})",
                 arm.name,
                 did_you_mean(arm.name, all),
                 ours.join(", "),
-                registered.join(", ")
+                controls.join(", ")
             )));
         }
     }

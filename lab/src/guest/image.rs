@@ -9,7 +9,7 @@ use onramp_files::bounded;
 use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
-use super::modules::load_order;
+use super::modules::{self, Module, load_order};
 use super::{GuestError, Kernel, bzimage, pace, programs};
 use crate::digest::hex;
 
@@ -17,7 +17,7 @@ use crate::digest::hex;
 pub const SELF: &str = "/bin/onramp-lab";
 /// Modules, in the order of a list of their names.
 pub(super) const MODULES: &str = "/modules";
-/// That list.
+/// That list: what is loaded at boot. With a dot and the name of a congestion control behind it, what that needs.
 pub(super) const ORDER: &str = "/modules/order";
 /// Mount points, and what programs expect to be there.
 const DIRECTORIES: [&str; 9] = ["dev", "etc", "out", "proc", "root", "run", "sys", "tmp", "var/tmp"];
@@ -41,14 +41,15 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image with these modules of the kernel, programs of the host by name or path, and files. A program is in
+    /// An image with these modules of the kernel, which are loaded at boot, and those of its congestion controls, which
+    /// [`load_control`](super::load_control) loads, programs of the host by name or path, and files. A program is in
     /// /bin, its libraries are where they are on the host; this program is [`SELF`].
     ///
     /// # Errors
     /// [`GuestError`] naming what is missing.
     pub fn build(
         kernel: Kernel,
-        modules: &[&str],
+        loaded: &[&str],
         programs: &[&str],
         files: &[Placed],
     ) -> Result<Self, GuestError> {
@@ -70,12 +71,14 @@ impl Image {
         if !archive.contains("/bin/sh") && archive.contains("/bin/busybox") {
             archive.link("/bin/sh", "/bin/busybox");
         }
-        let modules = load_order(&kernel, modules)?;
-        let order: String = modules.iter().map(|module| format!("{}\n", module.name)).collect();
-        for module in &modules {
-            archive.file(&format!("{MODULES}/{}.ko", module.name), false, &module.content);
+        let at_boot = load_order(&kernel, loaded)?;
+        for control in modules::controls(&kernel)? {
+            let module = modules::of_control(&control);
+            if !at_boot.iter().any(|loaded| loaded.name == module) {
+                add_modules(&mut archive, &format!("{ORDER}.{control}"), &load_order(&kernel, &[&module])?);
+            }
         }
-        archive.file(ORDER, false, order.as_bytes());
+        add_modules(&mut archive, ORDER, &at_boot);
         let archive = archive.finish();
         let vmlinuz = fs::read(&kernel.vmlinuz).map_err(GuestError::file("read", &kernel.vmlinuz))?;
         let mut vmlinux = bzimage::vmlinux(&vmlinuz, &kernel.vmlinuz)?;
@@ -105,6 +108,15 @@ impl Image {
     pub fn digest(&self) -> &str {
         &self.digest
     }
+}
+
+/// Modules, and the order in which they are loaded as a file of this name.
+fn add_modules(archive: &mut Archive, order: &str, modules: &[Module]) {
+    for module in modules {
+        archive.file(&format!("{MODULES}/{}.ko", module.name), false, &module.content);
+    }
+    let names: String = modules.iter().map(|module| format!("{}\n", module.name)).collect();
+    archive.file(order, false, names.as_bytes());
 }
 
 /// The Debian package of a program that is asked for by name.

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::kmod::{ModuleInitFlags, finit_module};
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
@@ -80,12 +81,28 @@ fn set_up() -> io::Result<()> {
         fs::create_dir_all(at)?;
         put(kind, at)?;
     }
-    for name in fs::read_to_string(ORDER)?.lines() {
-        let file = File::open(format!("{MODULES}/{name}.ko"))?;
-        finit_module(&file, c"", ModuleInitFlags::empty())
-            .map_err(|errno| io::Error::other(format!("module {name}: {errno}")))?;
-    }
+    load_modules(ORDER)?;
     loopback_up()
+}
+
+fn load_modules(order: &str) -> io::Result<()> {
+    for name in fs::read_to_string(order)?.lines() {
+        let file = File::open(format!("{MODULES}/{name}.ko"))?;
+        match finit_module(&file, c"", ModuleInitFlags::empty()) {
+            // Another one has needed it as well.
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(io::Error::other(format!("module {name}: {errno}"))),
+        }
+    }
+    Ok(())
+}
+
+/// In a guest: loads a congestion control that its kernel has as a module ([`Kernel::controls`](super::Kernel::controls)).
+///
+/// # Errors
+/// What the kernel says of a module, or that there is none.
+pub fn load_control(name: &str) -> io::Result<()> {
+    load_modules(&format!("{ORDER}.{name}"))
 }
 
 fn put(kind: &str, at: &str) -> io::Result<()> {

@@ -34,6 +34,7 @@ mod programs;
 mod wire;
 
 pub use error::GuestError;
+pub use inside::load_control;
 pub use image::{Image, Placed};
 pub use kernel::{Kernel, Series};
 pub use machine::{Guest, Outcome};

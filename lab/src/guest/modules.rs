@@ -31,6 +31,26 @@ pub(super) fn load_order(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>,
     Ok(order)
 }
 
+/// Module of a congestion control of the kernel.
+pub(super) fn of_control(name: &str) -> String {
+    format!("tcp_{name}")
+}
+
+/// The congestion controls that a kernel has as modules, by name, in order.
+///
+/// # Errors
+/// [`GuestError::File`] where its modules cannot be read.
+pub(super) fn controls(kernel: &Kernel) -> Result<Vec<String>, GuestError> {
+    let mut files = Vec::new();
+    walk(&kernel.modules, &mut files)?;
+    let in_ipv4 = files.iter().filter(|file| file.parent().is_some_and(|place| place.ends_with("net/ipv4")));
+    let names = in_ipv4.filter_map(|file| name_of(&file.to_string_lossy()));
+    let controls = names.filter_map(|name| Some(name.strip_prefix("tcp_")?.to_owned()));
+    let mut controls: Vec<String> = controls.filter(|name| name != "diag").collect();
+    controls.sort();
+    Ok(controls)
+}
+
 fn add(
     kernel: &Kernel,
     name: &str,
@@ -105,10 +125,13 @@ mod tests {
 
     /// A kernel whose modules are text.
     fn kernel(directory: &Path) -> Kernel {
-        let net = directory.join("kernel/net");
-        fs::create_dir_all(&net).unwrap();
-        fs::write(net.join("tcp_diag.ko"), b"\x7fELF\0license=GPL\0depends=inet_diag\0").unwrap();
-        fs::write(net.join("inet-diag.ko"), b"\x7fELF\0depends=\0").unwrap();
+        let ipv4 = directory.join("kernel/net/ipv4");
+        fs::create_dir_all(&ipv4).unwrap();
+        fs::write(ipv4.join("tcp_diag.ko"), b"\x7fELF\0license=GPL\0depends=inet_diag\0").unwrap();
+        fs::write(ipv4.join("inet-diag.ko"), b"\x7fELF\0depends=\0").unwrap();
+        for name in ["tcp_yeah.ko.xz", "tcp_hybla.ko", "inet_lro.ko"] {
+            fs::write(ipv4.join(name), b"").unwrap();
+        }
         fs::write(directory.join("modules.builtin"), "kernel/drivers/net/tun.ko\n").unwrap();
         let vmlinuz = directory.join("vmlinuz");
         Kernel { release: "1.0".into(), vmlinuz, modules: directory.into(), processor: String::new() }
@@ -120,6 +143,12 @@ mod tests {
         let order = load_order(&kernel(directory.path()), &["tcp_diag", "tun", "inet_diag"]).unwrap();
         let names: Vec<_> = order.iter().map(|module| module.name.as_str()).collect();
         assert_eq!(names, ["inet_diag", "tcp_diag"]);
+    }
+
+    #[test]
+    fn congestion_controls_are_found_by_their_modules() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(controls(&kernel(directory.path())).unwrap(), ["hybla", "yeah"]);
     }
 
     #[test]
