@@ -6,9 +6,11 @@ mod aqm;
 mod cross;
 mod delay;
 mod loss;
+mod measured;
 mod outage;
 mod rate;
 mod reordering;
+mod round_trips;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -24,9 +26,11 @@ pub use aqm::AqmSpec;
 pub use cross::CrossSpec;
 pub use delay::{DelayStep, JitterSpec};
 pub use loss::LossSpec;
+pub use measured::{Format, Measured};
 pub use outage::{HandoverSpec, OutageSpec};
 pub use rate::{RateSpec, RateStep};
 pub use reordering::ReorderingSpec;
+pub use round_trips::RoundTrips;
 pub use schedule::ScheduleSpec;
 pub use trace::{Row, TraceError};
 

@@ -165,7 +165,8 @@ impl Arms {
         let competitor = plan.competitor.iter().map(|competitor| &competitor.congestion_control);
         for control in competitor.chain([&arm.congestion_control]) {
             if !is_ours(control) && !registered.contains(control) {
-                guest::load_control(control).with_context(|| format!("this kernel has no control {control:?}"))?;
+                guest::load_control(control)
+                    .with_context(|| format!("this kernel has no control {control:?}"))?;
             }
         }
         let ready = match ours {
@@ -260,7 +261,11 @@ const BUILT_IN: [&str; 2] = ["cubic", "reno"];
 const SIMULATED: [&str; 4] = ["cubic", "bbr", "reno", ORACLE];
 
 /// Every arm is one of these controls or an algorithm and is there once, and every setting belongs to an arm.
-fn check<'a>(labels: &[&'a str], settings: &[String], controls: &[String]) -> anyhow::Result<Vec<Written<'a>>> {
+fn check<'a>(
+    labels: &[&'a str],
+    settings: &[String],
+    controls: &[String],
+) -> anyhow::Result<Vec<Written<'a>>> {
     let arms: Vec<_> = labels.iter().map(|label| Written::parse(label)).collect::<Result<_, _>>()?;
     for (at, arm) in arms.iter().enumerate() {
         if arms[..at].iter().any(|other| other.shown() == arm.shown()) {

@@ -34,8 +34,8 @@ mod programs;
 mod wire;
 
 pub use error::GuestError;
-pub use inside::load_control;
 pub use image::{Image, Placed};
+pub use inside::load_control;
 pub use kernel::{Kernel, Series};
 pub use machine::{Guest, Outcome};
 pub use pace::INSTRUCTIONS_PER_NANOSECOND;

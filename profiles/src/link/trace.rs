@@ -94,13 +94,19 @@ fn of_others(text: &str) -> Option<&'static str> {
         |line: &str| line.split_whitespace().map(str::parse::<f64>).collect::<Result<Vec<_>, _>>();
     let commas_are_missing = |separator: char| first.contains(separator) && !first.contains(',');
     if all(|line| line.bytes().all(|byte| byte.is_ascii_digit())) {
-        Some("a trace of mahimahi, a time in ms for each packet that may be sent")
+        Some(
+            "a trace of mahimahi, a time in ms for each packet that may be sent: `onramp lab profile import` makes a profile of it",
+        )
     } else if lines.iter().all(|line| by_blanks(line).is_ok_and(|fields| fields.len() == 2)) {
-        Some("two numbers separated by blanks, as traces of Pensieve have them (seconds and Mbit/s)")
+        Some(
+            "two numbers separated by blanks, as traces of Pensieve have them (seconds and Mbit/s): `onramp lab profile import` makes a profile of it",
+        )
     } else if commas_are_missing(';') || commas_are_missing('\t') {
         Some("separated by semicolons or tabs: separate by commas")
     } else if first.to_ascii_lowercase().contains("rtt") {
-        Some("a series of round-trip times, which says no rate")
+        Some(
+            "a series of round-trip times, which says no rate: `onramp lab profile import --rate` makes a profile of it",
+        )
     } else if first.contains(',') && first.chars().any(char::is_alphabetic) {
         Some("a table with columns of other names")
     } else {

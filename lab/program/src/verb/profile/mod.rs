@@ -1,5 +1,7 @@
 //! `onramp-lab profile`.
 
+mod import;
+
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use onramp_loader::Path;
@@ -14,7 +16,7 @@ use crate::profile::{self, Origin};
 use crate::settings::Value;
 use crate::table::Table;
 
-/// List, show and check profiles: a link, the hosts' buffers, and the algorithm that suits them
+/// List, show, check and import profiles: a link, the hosts' buffers, and the algorithm that suits them
 ///
 /// A profile is looked up by name in /etc/onramp/profiles, then among those built in.
 #[derive(Args, Debug)]
@@ -51,6 +53,7 @@ enum Verb {
         #[arg(required = true)]
         profiles: Vec<String>,
     },
+    Import(import::Import),
 }
 
 impl Profile {
@@ -59,6 +62,7 @@ impl Profile {
             Verb::List => list(output),
             Verb::Show { profile } => show(&profile, output),
             Verb::Check { profiles } => check(&profiles, output),
+            Verb::Import(import) => import.run(output),
         }
     }
 }
