@@ -284,7 +284,7 @@ mod tests {
 
     fn import(words: &[&str]) -> anyhow::Result<u8> {
         let words = Words::try_parse_from(["import"].iter().chain(words))?;
-        words.import.run(&Output::default())
+        words.import.run(&Output::plain())
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         fs::write(&trace, (0..2_000).map(|n| format!("{}\n", n / 2)).collect::<String>()).unwrap();
         let words = [&trace[..], "--rtt", "61ms", "--queue-bdp", "2", "-o", &profile];
         assert_eq!(import(&words).unwrap(), 0);
-        let made = crate::profile::load(&profile).unwrap();
+        let made = profile::load(&profile).unwrap();
         let forward = &made.link.forward;
         // Two packets of 1,500 bytes a millisecond, and the last of them at the end.
         assert!(forward.rate_bps.abs_diff(24_000_000) < 240_000, "{}", forward.rate_bps);
@@ -316,7 +316,7 @@ mod tests {
         fs::write(&trace, "relative_seconds,rtt\n0,40\n0.1,31\n0.2,55.5\n").unwrap();
         assert!(import(&[&trace, "--rtt", "31ms", "-o", &profile]).is_err());
         assert_eq!(import(&[&trace, "--rate", "100mbit", "-o", &profile]).unwrap(), 0);
-        let made = crate::profile::load(&profile).unwrap();
+        let made = profile::load(&profile).unwrap();
         let Some(RateSpec::Trace { rows, repeat_us, .. }) = &made.link.forward.rate else {
             panic!("{made:?}")
         };
