@@ -53,7 +53,7 @@ pub use pins::{LOCK_TIMEOUT, ROOT, WaitWhile, pinned};
 pub use report::cost;
 pub use report::deciders::{By, Deciders, Decision};
 pub use report::doctor::path::{Path, Wanted, fq_by_default, hystart_off, wanted};
-pub use report::doctor::{Check, Scope, Verdict, doctor, is_hosts_own};
+pub use report::doctor::{Check, Scope, Verdict, doctor, is_hosts_own, receiver};
 pub use report::flows::{
     Flow, FlowStorage, Phase, exports, flows, listening_ports, older_code, phase, state, unreadable,
 };

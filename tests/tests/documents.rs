@@ -141,6 +141,35 @@ fn the_page_on_starts_has_the_figures_of_the_runs() {
 }
 
 #[test]
+fn the_page_on_starts_has_what_receivers_offer() {
+    let rows = results("docs/evaluation/receivers.csv");
+    let mut kernels: Vec<_> = rows.iter().map(|row| &row["kernel"]).collect();
+    kernels.dedup();
+    for kernel in &kernels {
+        let of = |setting: &'static str| {
+            rows.iter().filter(move |row| row["kernel"] == **kernel && row["setting"] == setting)
+        };
+        let first = |setting| of(setting).find(|row| row["round"] == "first").unwrap();
+        let (now, raised) = (first("now"), first("raised"));
+        // The buffer is Linux's own until the kernel has enlarged it.
+        let autotuned =
+            of("now").find(|row| row["buffer_bytes"].parse().is_ok_and(|bytes: u64| bytes > 131_072));
+        let line = format!(
+            "{kernel} {:.0} kB {} {:.1}, {:.1} s {:.0} kB, {:.1}, {:.1} s",
+            number(now, "window_bytes") / 1e3,
+            autotuned.unwrap()["round"],
+            number(now, "seconds_1mb"),
+            number(now, "seconds_5mb"),
+            number(raised, "window_bytes") / 1e3,
+            number(raised, "seconds_1mb"),
+            number(raised, "seconds_5mb"),
+        );
+        states("docs/start.md", &line);
+    }
+    assert!(kernels.len() >= 3, "{kernels:?}");
+}
+
+#[test]
 fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
     const NONE: &str = "ramp:after_exit=none";
     const OPTIONS: &str = "ramp:after_exit=plateau+floor";

@@ -78,7 +78,8 @@ fn round(shell: &mut Shell, sock: &mut Sock, rtt_us: u32, wants: &mut Wants) {
 #[test]
 fn the_window_triples_per_round_trip_and_without_the_policy_doubles() {
     let (mut shell, mut sock) = begun(0);
-    for window in [30, 90, 270] {
+    // From 60 segments on, which are 600 kB/s, it doubles.
+    for window in [30, 76, 152] {
         round(&mut shell, &mut sock, RTT_US, &mut { QUIET });
         assert_eq!(sock.cwnd, window);
     }
@@ -90,9 +91,19 @@ fn the_window_triples_per_round_trip_and_without_the_policy_doubles() {
 }
 
 #[test]
+fn over_a_long_path_larger_windows_are_tripled_too() {
+    let (mut shell, mut sock) = begun(0);
+    sock.min_rtt_us = 10 * RTT_US;
+    for window in [30, 90, 270, 706, 1_412] {
+        round(&mut shell, &mut sock, 10 * RTT_US, &mut { QUIET });
+        assert_eq!(sock.cwnd, window);
+    }
+}
+
+#[test]
 fn a_queue_has_it_double_for_as_long_as_it_shows() {
     // An eighth of 100 ms.
-    for (rtt_us, window) in [(112_500, 90), (112_501, 60)] {
+    for (rtt_us, window) in [(112_500, 76), (112_501, 60)] {
         let (mut shell, mut sock) = begun(0);
         round(&mut shell, &mut sock, RTT_US, &mut { QUIET });
         assert_eq!(sock.cwnd, 30);
@@ -101,9 +112,9 @@ fn a_queue_has_it_double_for_as_long_as_it_shows() {
         // It is forgotten after an RTT.
         round(&mut shell, &mut sock, RTT_US, &mut { QUIET });
         round(&mut shell, &mut sock, RTT_US, &mut { QUIET });
-        let before = sock.cwnd;
+        sock.cwnd = 20;
         round(&mut shell, &mut sock, RTT_US, &mut { QUIET });
-        assert_eq!(sock.cwnd, 3 * before);
+        assert_eq!(sock.cwnd, 60);
     }
     // A millisecond is none, of however short an RTT.
     let (mut shell, mut sock) = begun(0);

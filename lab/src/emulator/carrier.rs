@@ -14,8 +14,8 @@ use nix::time::{ClockId, clock_gettime};
 use super::digest::Recorder;
 use super::health::{Lateness, ProcessorTime};
 use super::segment::{Frame, HEADER, MOST, Read};
-use super::tun::{MTU, Tun};
 use super::{Command, DirectionReport, EmulatorError, ExtraRtts, Report, Way, ecn, extra_rtt, priority};
+use super::{MTU, Tun};
 use crate::clock;
 use crate::link::{Arrival, Nanos, Paths};
 

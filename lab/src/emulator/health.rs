@@ -16,7 +16,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tun::MTU;
+use super::MTU;
 use crate::guest::INSTRUCTIONS_PER_NANOSECOND;
 use crate::link::Nanos;
 

@@ -16,7 +16,6 @@ mod priority;
 mod segment;
 #[cfg(test)]
 mod tests;
-mod tun;
 
 use std::io;
 use std::sync::Arc;
@@ -32,10 +31,13 @@ pub(crate) use carrier::BATCH;
 pub use extra_rtt::ExtraRtts;
 pub(crate) use extra_rtt::one_way;
 pub use health::{Health, LATE_NS, LATE_SHARE};
-pub use tun::{MTU, Tun, TunError};
+pub use onramp_net::tun::{Tun, TunError};
 
 use crate::link::{Change, Counters, LinkSample, LinkSpec, Nanos, Paths, RangeError};
 use carrier::{Carrier, Path};
+
+/// MTU of the lab's devices, bytes.
+pub const MTU: usize = onramp_profiles::host::MTU_BYTES as usize;
 
 /// What can go wrong with an emulator.
 #[derive(Debug, Error)]

@@ -3,7 +3,7 @@
 //! says that the packet's checksum is left out, or that it is a TCP segment of many packets' payload that is to be cut.
 //! Checksums stay left out on the whole way, and segments are cut here, as the kernel would.
 
-use super::tun::MTU;
+use super::MTU;
 
 /// Bytes of the header.
 pub(super) const HEADER: usize = 10;

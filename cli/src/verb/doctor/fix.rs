@@ -36,6 +36,11 @@ pub(super) fn fix(path: Path, also: &[Also], dry_run: bool, output: &Output) -> 
         }
     }
     wanted.retain(|one| one.to.is_some());
+    set(wanted, dry_run, output)
+}
+
+/// Sets what there is to set.
+pub(super) fn set(wanted: Vec<Wanted>, dry_run: bool, output: &Output) -> anyhow::Result<u8> {
     if dry_run {
         let actions: Vec<_> = wanted.iter().map(action).collect();
         return plan::print(&actions, output);

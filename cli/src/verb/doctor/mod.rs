@@ -1,6 +1,7 @@
 //! `onramp doctor`.
 
 mod fix;
+mod receiver;
 
 use std::time::Duration;
 
@@ -20,6 +21,10 @@ use crate::units;
 /// nothing. With a path (--rate and --rtt, or --profile) the settings of this network namespace are compared with what
 /// the path requires: socket buffers that hold its BDP, and slow starts after a pause. Exit code 1 if something is missing.
 ///
+/// --receiver measures instead, by a connection in a network namespace of its own, what window this host offers to whoever
+/// sends to it, as it is and with a larger initial buffer, and what that costs over the path (100 Mbit/s and 100 ms unless given).
+/// It takes some tens of round trips. With --fix the larger buffer is set if it saves time.
+///
 /// --fix sets what the path requires and records the previous values, until a reboot undoes both. Two settings of the whole
 /// host stay as they are unless --also names them: TCP paces by itself where there is no fq, and flows of onramp do not use
 /// the kernel's HyStart.
@@ -30,6 +35,7 @@ use crate::units;
   onramp doctor --profile geo --json
   onramp doctor --profile geo --fix --dry-run
   onramp doctor --profile geo --fix --also hystart
+  onramp doctor --receiver --rate 150mbit --rtt 600ms
 
 Undo of --fix: onramp undo settings")]
 pub(crate) struct Doctor {
@@ -42,11 +48,14 @@ pub(crate) struct Doctor {
     /// Take the path from this profile
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
+    /// Measure what this host offers as a receiver
+    #[arg(long)]
+    receiver: bool,
     /// Set what the path wants of this network namespace
     #[arg(long)]
     fix: bool,
     /// With --fix: a setting that all traffic of the host has
-    #[arg(long, value_name = "SETTING", value_enum, requires = "fix")]
+    #[arg(long, value_name = "SETTING", value_enum, requires = "fix", conflicts_with = "receiver")]
     also: Vec<Also>,
     /// With --fix: say what would be done; change nothing
     #[arg(long)]
@@ -100,6 +109,12 @@ struct PathReport {
     bdp_bytes: u64,
 }
 
+impl From<Path> for PathReport {
+    fn from(path: Path) -> Self {
+        Self { rate_bps: path.rate_bps, rtt_us: path.rtt_us, bdp_bytes: path.bdp_bytes() }
+    }
+}
+
 #[derive(Serialize)]
 struct CheckRow {
     name: &'static str,
@@ -115,12 +130,19 @@ impl Doctor {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let path = self.path()?;
         match (self.fix, path) {
+            (true, path) if self.receiver => {
+                let wanted = receiver::wanted(path.unwrap_or(receiver::PATH), output)?;
+                return fix::set(wanted, self.dry_run, output);
+            }
             (true, Some(path)) => return fix::fix(path, &self.also, self.dry_run, output),
             (true, None) => {
                 return Err(Usage::error("--fix needs a path: give --profile, or --rate and --rtt"));
             }
             _ if self.dry_run => {
                 return Err(Usage::error("--dry-run goes with --fix: doctor alone changes nothing"));
+            }
+            (false, path) if self.receiver => {
+                return receiver::report(path.unwrap_or(receiver::PATH), output);
             }
             _ => {}
         }
@@ -136,11 +158,7 @@ impl Doctor {
             host_network: onramp_loader::is_hosts_own(),
             missing: number(Verdict::Missing),
             warnings: number(Verdict::Warning),
-            path: path.map(|path| PathReport {
-                rate_bps: path.rate_bps,
-                rtt_us: path.rtt_us,
-                bdp_bytes: path.bdp_bytes(),
-            }),
+            path: path.map(PathReport::from),
             checks: checks.into_iter().map(row).collect(),
         };
         output.data(&report, || text(&report))?;

@@ -2,6 +2,7 @@
 
 mod check;
 pub(crate) mod path;
+pub mod receiver;
 
 pub use check::{Check, Scope, Verdict};
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use onramp_algorithm::ParameterError;
 use onramp_net::namespace::NamespaceError;
+use onramp_net::receiver::ReceiverError;
 use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
 
@@ -363,6 +364,9 @@ pub enum Error {
     /// A network namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    /// The receiver could not be measured.
+    #[error(transparent)]
+    Receiver(#[from] ReceiverError),
     /// Listing sockets.
     #[error(transparent)]
     SockDiag(#[from] SockDiagError),

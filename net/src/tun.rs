@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! TUN devices: a network interface on one side, a descriptor that reads and writes IP packets on the other, without
-//! their checksums, and reads TCP segments of many packets at once (see [`super::segment`]).
+//! their checksums, and reads TCP segments of many packets at once ([`Tun::create`]), or as they are on a wire
+//! ([`Tun::create_plain`]).
 //! A device ends with its descriptor, so nothing stays behind a killed process.
 
 use std::fs::{File, OpenOptions};
@@ -9,11 +10,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::libc;
-use onramp_net::{Namespace, NamespaceError};
 use thiserror::Error;
 
-/// MTU of the lab's devices, bytes.
-pub const MTU: usize = onramp_profiles::host::MTU_BYTES as usize;
+use crate::{Namespace, NamespaceError};
 
 /// Layer 3, nothing before the IP header.
 const PLAIN: libc::c_int = libc::IFF_TUN | libc::IFF_NO_PI;
@@ -30,10 +29,10 @@ pub enum TunError {
     #[error("interface name {0:?} is out of range: expected 1 to {NAME_MAX} bytes without NUL")]
     Name(String),
     /// `/dev/net/tun` cannot be opened.
-    #[error("cannot open /dev/net/tun: {0}; the lab needs root and a kernel with CONFIG_TUN")]
+    #[error("cannot open /dev/net/tun: {0}; this needs root and a kernel with CONFIG_TUN")]
     Open(#[source] io::Error),
     /// The device cannot be made.
-    #[error("cannot create TUN device {name}: {source}; the lab needs root (CAP_NET_ADMIN)")]
+    #[error("cannot create TUN device {name}: {source}; this needs root (CAP_NET_ADMIN)")]
     Create {
         /// Name of the device.
         name: String,
@@ -89,8 +88,11 @@ impl Tun {
         })?
     }
 
-    /// Reads one packet or segment behind its header; `None` when there is none.
-    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    /// Reads one packet, or a segment behind its header; `None` when there is none.
+    ///
+    /// # Errors
+    /// As read(2), for instance when the device is down.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match (&self.file).read(buffer) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -98,8 +100,11 @@ impl Tun {
         }
     }
 
-    /// Hands one packet behind its header to the kernel as if received.
-    pub(super) fn write(&self, packet: &[u8]) -> io::Result<()> {
+    /// Hands one packet, or a segment behind its header, to the kernel as if received.
+    ///
+    /// # Errors
+    /// As write(2), for instance when the device is down.
+    pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         (&self.file).write(packet).map(drop)
     }
 }
