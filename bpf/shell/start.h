@@ -9,6 +9,7 @@
 #include "../start/path.h"
 #include "ack.h"
 #include "life.h"
+#include "verdict.h"
 
 /*
  * A connection begins, over a remembered path: before it has sent anything, or once it has more to send than its first window.
@@ -104,7 +105,8 @@ static __always_inline void start_acked(struct sock *sk, struct flow_header *flo
 		start_ends(start, START_EXIT);
 	} else {
 		describe(sk, acked, rtt_us, &ack);
-		start_on_ack(start, &ack, &verdict);
+		start_on_ack(start, &ack, limits->flags & LIMITS_GROWTH ? growth_allowed(limits, acked) : acked,
+			     &verdict);
 	}
 	if (start->phase == START_OVER)
 		flow->flags &= ~FLOW_STARTS;

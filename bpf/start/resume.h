@@ -14,8 +14,8 @@
  *     which no receiver exceeds before its window is scaled (RFC 7323, section 2.2). It is paced at the remembered rate.
  *     RFC 9959 leaves the first window as it is; reconnaissance alone takes from small transfers what they could gain.
  *   - The jump follows the receiver's window as that opens, in whole segments: the partial segment at the window's edge
- *     would keep back the last of the data for a round trip (Nagle). So it is one jump where the receiver has the room, and
- *     some where it has not, each of which the ones before have validated.
+ *     would keep back the last of the data for a round trip (Nagle). What the base adds meanwhile does not pass it. So it is one
+ *     jump where the receiver has the room, and some where it has not, each of which the ones before have validated.
  *   - It is paced at the remembered rate, so that it takes half an RTT to send.
  *   - The path may have become slower. So the jump goes to half of what the remembered rate holds, or of half as much again as
  *     the rate at which the first window's ACKs arrive, if that is less; and it goes no further once RTTs show a queue.
@@ -75,7 +75,7 @@ _Static_assert(sizeof(struct start) == 80, "no implicit padding");
 /* What a start wants. */
 struct start_verdict {
 	u64 pacing_rate; /* bytes per second; 0: as without */
-	u32 cwnd;	 /* a larger window; 0: as it is */
+	u32 cwnd;	 /* the window, before the base adds what is acknowledged; 0: as it is */
 	u32 unused;
 };
 
@@ -179,9 +179,10 @@ static __always_inline void start_jump(struct start *start, const struct ack *ac
 }
 
 /* The window goes up as far as the receiver lets it, until it is at the target and all of that has been sent. */
-static __always_inline void start_raise(struct start *start, const struct ack *ack, struct start_verdict *verdict)
+static __always_inline void start_raise(struct start *start, const struct ack *ack, u32 growth,
+					struct start_verdict *verdict)
 {
-	u32 cwnd = (u32)min_u64(start->target, ack->receive_window / ack_mss(ack));
+	u64 open = ack->receive_window / ack_mss(ack);
 
 	if (start_queues(start, ack)) {
 		/* It goes no further. */
@@ -190,24 +191,25 @@ static __always_inline void start_raise(struct start *start, const struct ack *a
 		return;
 	}
 	verdict->pacing_rate = start->rate;
-	if (cwnd > ack->cwnd)
-		verdict->cwnd = cwnd;
-	else
-		cwnd = ack->cwnd;
-	if (cwnd < start->target) {
-		/* The receiver's window is what is waited for. */
+	if (open < start->target) {
+		/* The receiver's window is what is waited for; once the base has added, this one is as large. */
+		verdict->cwnd = (u32)max_u64(open > growth ? open - growth : 0, INITIAL_WINDOW);
 		start->until_us = (u32)ack->now_us + 2 * ack->smoothed_rtt_us;
 		return;
 	}
-	if ((u64)ack->in_flight * 32 >= (u64)cwnd * 31 || (s32)((u32)ack->now_us - start->until_us) >= 0) {
+	if (start->target > ack->cwnd)
+		verdict->cwnd = start->target;
+	if ((u64)ack->in_flight * 32 >= max_u64(start->target, ack->cwnd) * 31 ||
+	    (s32)((u32)ack->now_us - start->until_us) >= 0) {
 		start->phase = START_VALIDATING;
 		start->mark = (u32)ack->bytes_sent;
 		verdict->pacing_rate = 0;
 	}
 }
 
-/* One ACK in slow start, after the algorithm. */
-static __always_inline void start_on_ack(struct start *start, const struct ack *ack, struct start_verdict *verdict)
+/* One ACK in slow start, after the algorithm; the base adds `growth` segments to the window then. */
+static __always_inline void start_on_ack(struct start *start, const struct ack *ack, u32 growth,
+					 struct start_verdict *verdict)
 {
 	if (start->phase == START_RECONNAISSANCE) {
 		start_arrives(start, ack);
@@ -232,7 +234,7 @@ static __always_inline void start_on_ack(struct start *start, const struct ack *
 		start_jump(start, ack);
 	}
 	if (start->phase == START_UNVALIDATED)
-		start_raise(start, ack, verdict);
+		start_raise(start, ack, growth, verdict);
 	else if (start->phase == START_VALIDATING && (s32)((u32)ack->bytes_acked - start->mark) >= 0)
 		start_ends(start, START_VALIDATED);
 }
