@@ -107,34 +107,39 @@ fn tables_of_paths_have_the_medians_and_ranges_of_the_runs() {
 #[test]
 fn the_page_on_starts_has_the_figures_of_the_runs() {
     let rows = results("docs/evaluation/start-fast-paths.csv");
-    let (time, lost, reference) = ratio(&rows, "6.12", "ramp:start=fast", "cubic");
+    let (time, lost, reference) = ratio(&rows, "6.12", "ramp:start=fast:after_exit=none", "cubic");
     states(
         "docs/start.md",
         &format!("take {time:.3} of stock CUBIC's time with {lost} retransmissions for {reference}."),
     );
-    let (time, lost, _) = ratio(&rows, "6.12", "ramp", "cubic");
+    let (time, lost, _) = ratio(&rows, "6.12", "ramp:after_exit=none", "cubic");
     states("docs/start.md", &format!("`ramp` takes {time:.3}, with {lost}."));
-    let (small, large): (Vec<_>, Vec<_>) = results("docs/evaluation/start-second-visits.csv")
-        .into_iter()
-        .filter(|row| row["bytes"] != "2000000")
-        .partition(|row| row["bytes"] == "100000");
-    let of_cubic = |arm: &str| ratio(&small, "6.12", arm, "cubic").0;
+    let visits = results("docs/evaluation/start-second-visits.csv");
+    let of_cubic = |paths: &str, arm: &str| {
+        let of = |row: &&Row| row["path"].starts_with(paths) && row["bytes"] == "100000";
+        let rows: Vec<_> = visits.iter().filter(of).cloned().collect();
+        ratio(&rows, "6.12", &format!("ramp:start={arm}:after_exit=none"), "cubic").0
+    };
+    let both = |paths| (of_cubic(paths, "resume+window"), of_cubic(paths, "resume"));
+    let ((window, resume), (other_window, other_resume)) = (both("random-"), both("fresh-"));
     states(
         "docs/start.md",
         &format!(
-            "take {:.3} of stock CUBIC's time with `resume+window`, and {:.3} with `resume` alone",
-            of_cubic("ramp:start=resume+window"),
-            of_cubic("ramp:start=resume")
+            "take {window:.3} of stock CUBIC's time with `resume+window`, and {resume:.3} with `resume` alone; over 12 others \
+             {other_window:.3} and {other_resume:.3}"
         ),
     );
-    let seconds = |arm: &str| number(large.iter().find(|row| row["arm"] == arm).unwrap(), "seconds");
+    let seconds = |arm: &str| {
+        let row = visits.iter().find(|row| row["path"] == "geo" && row["arm"] == arm);
+        number(row.unwrap_or_else(|| panic!("no run of {arm}")), "seconds")
+    };
     states(
         "docs/start.md",
         &format!(
             "5.3 MB over `geo` take {:.2} s, {:.2} s and {:.2} s without (CUBIC {:.2} s)",
-            seconds("ramp:start=resume+window"),
-            seconds("ramp:start=resume"),
-            seconds("ramp"),
+            seconds("ramp:start=resume+window:after_exit=none"),
+            seconds("ramp:start=resume:after_exit=none"),
+            seconds("ramp:after_exit=none"),
             seconds("cubic")
         ),
     );
@@ -174,7 +179,7 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
     const NONE: &str = "ramp:after_exit=none";
     const OPTIONS: &str = "ramp:after_exit=plateau+floor";
     let rows = results("docs/evaluation/after-exit.csv");
-    assert_eq!(rows_of_profiles(&rows, "docs/after-exit.md", &[NONE, OPTIONS]), profiles(&rows).len());
+    assert_eq!(rows_of_profiles(&rows, "docs/after-exit.md", &["ramp", NONE, OPTIONS]), profiles(&rows).len());
     let rows = results("docs/evaluation/after-exit-paths.csv");
     let arms = [
         (NONE, "`ramp` without options"),
