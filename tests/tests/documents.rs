@@ -179,7 +179,10 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
     const NONE: &str = "ramp:after_exit=none";
     const OPTIONS: &str = "ramp:after_exit=plateau+floor";
     let rows = results("docs/evaluation/after-exit.csv");
-    assert_eq!(rows_of_profiles(&rows, "docs/after-exit.md", &["ramp", NONE, OPTIONS]), profiles(&rows).len());
+    assert_eq!(
+        rows_of_profiles(&rows, "docs/after-exit.md", &["ramp", NONE, OPTIONS]),
+        profiles(&rows).len()
+    );
     let rows = results("docs/evaluation/after-exit-paths.csv");
     let arms = [
         (NONE, "`ramp` without options"),
