@@ -46,8 +46,8 @@ impl Arms {
         let controls = match clock {
             Clock::Machine => kernel::registered()?,
             Clock::Virtual(guests) => {
-                let kernel = guests.image.kernel();
-                BUILT_IN.map(str::to_owned).into_iter().chain(kernel.controls()?).collect()
+                let modules = guest::controls(guests.image.kernel())?;
+                BUILT_IN.map(str::to_owned).into_iter().chain(modules).collect()
             }
         };
         Self::all(labels, profile, settings, matches!(clock, Clock::Machine), &controls)

@@ -97,7 +97,7 @@ fn load_modules(order: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// In a guest: loads a congestion control that its kernel has as a module ([`Kernel::controls`](super::Kernel::controls)).
+/// In a guest: loads a congestion control that its kernel has as a module ([`controls`](super::controls)).
 ///
 /// # Errors
 /// What the kernel says of a module, or that there is none.

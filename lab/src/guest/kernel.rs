@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::{GuestError, bzimage, modules};
+use super::{GuestError, bzimage};
 
 /// Processor of a guest whose kernel is not one of the series: as that of the newest.
 const PROCESSOR: &str = "Nehalem";
@@ -134,14 +134,6 @@ impl Kernel {
             return Self::read(Path::new(name), PROCESSOR);
         }
         Series::find(name)?.kept()
-    }
-
-    /// Congestion controls that it has as modules, by name, in order.
-    ///
-    /// # Errors
-    /// [`GuestError::File`] where its modules cannot be read.
-    pub fn controls(&self) -> Result<Vec<String>, GuestError> {
-        modules::controls(self)
     }
 
     fn read(directory: &Path, processor: &str) -> Result<Self, GuestError> {

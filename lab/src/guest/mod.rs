@@ -38,6 +38,7 @@ pub use image::{Image, Placed};
 pub use inside::load_control;
 pub use kernel::{Kernel, Series};
 pub use machine::{Guest, Outcome};
+pub use modules::controls;
 pub use pace::INSTRUCTIONS_PER_NANOSECOND;
 pub use wire::Stream;
 

@@ -40,7 +40,7 @@ pub(super) fn of_control(name: &str) -> String {
 ///
 /// # Errors
 /// [`GuestError::File`] where its modules cannot be read.
-pub(super) fn controls(kernel: &Kernel) -> Result<Vec<String>, GuestError> {
+pub fn controls(kernel: &Kernel) -> Result<Vec<String>, GuestError> {
     let mut files = Vec::new();
     walk(&kernel.modules, &mut files)?;
     let in_ipv4 = files.iter().filter(|file| file.parent().is_some_and(|place| place.ends_with("net/ipv4")));
