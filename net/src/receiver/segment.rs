@@ -99,7 +99,7 @@ impl Said<'_> {
         packet.extend(self.to.1.to_be_bytes());
         packet.extend(self.sequence.to_be_bytes());
         packet.extend(self.acknowledged.to_be_bytes());
-        packet.extend([(header / 4 << 4) as u8, self.flags]);
+        packet.extend([((header / 4) << 4) as u8, self.flags]);
         packet.extend(u16::MAX.to_be_bytes());
         packet.extend([0; 4]);
         packet.extend(self.options);

@@ -10,7 +10,7 @@ use onramp_tests::cli::{self, onramp};
 
 /// Verbs whose examples are not run here, and why. They are parsed all the same (`arguments.rs` of both programs), and what they do is
 /// tested by the programs next to this one, in guests.
-const ONLY_PARSED: [(&str, &str); 40] = [
+const ONLY_PARSED: [(&str, &str); 41] = [
     ("attach", "changes the kernel"),
     ("confirm", "changes the kernel"),
     ("detach", "changes the kernel"),
@@ -48,6 +48,7 @@ const ONLY_PARSED: [(&str, &str); 40] = [
     ("sim tune best", "finds nothing better in so small a search"),
     ("profile check ./mine.toml", "needs a profile of its own"),
     ("profile show ./mine.toml", "needs a profile of its own"),
+    ("profile import", "needs a trace; done by its own tests"),
     ("lab", "makes guests"),
     ("sim agree tests", "simulates sixty transfers; run by the tests of the simulator"),
     ("help", "has no example"),
