@@ -13,6 +13,9 @@ use crate::host::value;
 use crate::system::error::Error;
 
 const RMEM: &str = "net.ipv4.tcp_rmem";
+/// A first window of no more than this is not opened: kernels before 6.10 offer what an unscaled window holds (RFC 7323,
+/// section 2.2), rounded up to a multiple of the scale.
+const UNSCALED_BYTES: u64 = 1 << 16;
 /// What is transferred, bytes; the last is what is sent, and the first are parts of it.
 const TRANSFERS: [u64; 2] = [1_000_000, 5_000_000];
 /// A measurement ends after this.
@@ -109,7 +112,7 @@ impl Receiver {
     /// The raise opens the first window; `None`: there is none.
     pub fn opens_first_window(&self) -> Option<bool> {
         let raised = self.raised.as_ref()?;
-        Some(raised.offered.first_window_bytes > self.now.offered.first_window_bytes)
+        Some(raised.offered.first_window_bytes > self.now.offered.first_window_bytes.max(UNSCALED_BYTES))
     }
 
     /// What `--fix` sets, if it is worth it.
