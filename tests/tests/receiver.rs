@@ -22,7 +22,7 @@ const COMMITTED: &str = include_str!("../../docs/evaluation/receivers.csv");
 /// Windows and times of another guest may be so far apart, as a part: where in a millisecond its clock was is chance.
 const NEAR: f64 = 0.03;
 /// Whether the buffer grows within the first round or after it depends on when the reader has read, and moves every later window.
-const READER: f64 = 0.25;
+const READER: f64 = 0.35;
 
 /// `6.12`.
 fn series() -> String {
