@@ -3,6 +3,7 @@
 //!
 //! * [`namespace`]: network namespaces held by file descriptor, code and commands run inside them, their
 //!   `net.*` sysctls, and a list of all namespaces of the host.
+//! * [`interface`]: network interfaces.
 //! * [`mounts`]: what is mounted where.
 //! * [`prefix`]: prefixes of IPv4 and IPv6 addresses.
 //! * [`receiver`]: what this host's TCP allows any sender of data to do.
@@ -13,6 +14,7 @@
 //! Nothing here leaves anything behind: a namespace made by [`namespace::Namespace::create`] has no name in the
 //! file system and ends with the last descriptor, also when the process is killed.
 
+pub mod interface;
 pub mod mounts;
 pub mod namespace;
 mod netlink;

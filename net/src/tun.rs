@@ -12,15 +12,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::libc;
 use thiserror::Error;
 
+use crate::interface::{self, NAME_MAX};
 use crate::{Namespace, NamespaceError};
 
 /// Layer 3, nothing before the IP header.
 const PLAIN: libc::c_int = libc::IFF_TUN | libc::IFF_NO_PI;
 /// The header of offloads before that of IP.
 const OFFLOADS: libc::c_int = PLAIN | libc::IFF_VNET_HDR;
-
-/// Longest interface name, without the terminating NUL.
-const NAME_MAX: usize = libc::IFNAMSIZ - 1;
 
 /// What can go wrong with a TUN device.
 #[derive(Debug, Error)]
@@ -117,15 +115,9 @@ impl AsFd for Tun {
 
 /// `TUNSETIFF`.
 fn set_interface(file: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
-    let mut request = libc::ifreq {
-        ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags as i16 },
-    };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    // SAFETY: TUNSETIFF reads and writes one struct ifreq, which `request` is, with a NUL-terminated name because
-    // the name is shorter than the array.
+    let mut request = interface::request(name);
+    request.ifr_ifru.ifru_flags = flags as i16;
+    // SAFETY: TUNSETIFF reads and writes one struct ifreq, which `request` is, with a name that ends in NUL.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

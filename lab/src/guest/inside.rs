@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Sender};
@@ -17,6 +16,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
+use onramp_net::interface;
 use serde::{Deserialize, Serialize};
 
 use super::image::{MODULES, ORDER};
@@ -82,7 +82,7 @@ fn set_up() -> io::Result<()> {
         put(kind, at)?;
     }
     load_modules(ORDER)?;
-    loopback_up()
+    Ok(interface::set_up("lo")?)
 }
 
 fn load_modules(order: &str) -> io::Result<()> {
@@ -108,22 +108,6 @@ pub fn load_control(name: &str) -> io::Result<()> {
 fn put(kind: &str, at: &str) -> io::Result<()> {
     mount(Some(kind), at, Some(kind), MsFlags::empty(), None::<&str>)
         .map_err(|errno| io::Error::other(format!("mounting {kind} on {at}: {errno}")))
-}
-
-fn loopback_up() -> io::Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    let mut request = libc::ifreq {
-        ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: (libc::IFF_UP | libc::IFF_RUNNING) as i16 },
-    };
-    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-        *to = *from as libc::c_char;
-    }
-    // SAFETY: SIOCSIFFLAGS reads one struct ifreq with a NUL-terminated name, which `request` is; the socket is open.
-    let result = unsafe {
-        libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&socket), libc::SIOCSIFFLAGS, &raw const request)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Runs the command and says what it prints, until it has ended.

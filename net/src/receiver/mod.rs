@@ -124,7 +124,7 @@ impl Offered {
 impl Plan {
     /// How long so many bytes take if the receiver is not the limit: what the line needs.
     pub fn line_time(&self, bytes: u64) -> Duration {
-        // With timestamps, as Linux has them unless told otherwise.
+        // With timestamps, as Linux has them by default.
         let packets = bytes.div_ceil(MTU - wire::HEADERS);
         Duration::from_secs_f64((bytes + packets * wire::HEADERS) as f64 * 8.0 / self.rate_bps as f64)
     }

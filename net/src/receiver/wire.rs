@@ -4,10 +4,11 @@
 use std::io::{ErrorKind, Read};
 use std::mem::zeroed;
 use std::net::{Ipv4Addr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use etherparse::TcpOptionElement;
 use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -16,10 +17,10 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeSpec;
 
-use super::segment::{self, ACK, End, Heard, PUSH, SYN, Said};
+use super::segment::{self, End, Heard, Said};
 use super::{MTU, ReceiverError};
-use crate::Namespace;
 use crate::tun::Tun;
+use crate::{Namespace, interface};
 
 /// Headers of IP and TCP with timestamps (RFC 7323), bytes.
 pub(super) const HEADERS: u64 = 52;
@@ -76,20 +77,18 @@ impl Wire {
     /// Makes the connection, for which the peer's answer takes a round trip; the windows in the kernel's SYN and in its
     /// acknowledgment, bytes.
     pub fn shake_hands(&mut self, rtt: Duration) -> Result<(u64, u64), ReceiverError> {
-        let syn = self.answer("asked for a connection", |heard| heard.flags & (SYN | ACK) == SYN)?;
+        let syn = self.answer("asked for a connection", |heard| heard.syn && !heard.ack)?;
         self.port = syn.port;
         self.sequence = syn.sequence.wrapping_add(1);
         self.clock = syn.clock;
         sleep(rtt);
-        let mss = ((MTU - 40) as u16).to_be_bytes();
-        let mut options = vec![2, 4, mss[0], mss[1]];
+        let mut options = vec![TcpOptionElement::MaximumSegmentSize((MTU - 40) as u16)];
         if syn.scale.is_some() {
-            options.extend([1, 3, 3, 14]);
+            options.extend([TcpOptionElement::Noop, TcpOptionElement::WindowScale(14)]);
         }
         options.extend(self.timestamps(self.clock));
-        let said = self.said(SYN | ACK, FIRST, &options, 0);
-        self.write(&said)?;
-        let end = self.answer("taken the connection", |heard| heard.flags & (SYN | ACK) == ACK)?;
+        self.say(&Said { syn: true, options: &options, ..self.said(FIRST) })?;
+        let end = self.answer("taken the connection", |heard| heard.ack && !heard.syn)?;
         self.scale = syn.scale.unwrap_or(0);
         self.clock = end.clock;
         self.first_end = u64::from(end.window) << self.scale;
@@ -114,8 +113,8 @@ impl Wire {
     /// Sends bytes of the stream from this place on, with the kernel's clock that released them.
     pub fn send(&self, place: u64, bytes: u64, clock: u32, last: bool) -> Result<(), ReceiverError> {
         let options = self.timestamps(self.clock.map(|_| clock));
-        let flags = if last { ACK | PUSH } else { ACK };
-        self.write(&self.said(flags, FIRST.wrapping_add(1).wrapping_add(place as u32), &options, bytes))
+        let said = self.said(FIRST.wrapping_add(1).wrapping_add(place as u32));
+        self.say(&Said { push: last, options: &options, bytes: bytes as usize, ..said })
     }
 
     /// What the kernel says next, if it has said something.
@@ -188,28 +187,34 @@ impl Wire {
     }
 
     /// The option, if the kernel takes part: the peer's own clock counts nothing.
-    fn timestamps(&self, clock: Option<u32>) -> Vec<u8> {
+    fn timestamps(&self, clock: Option<u32>) -> Vec<TcpOptionElement> {
         let Some(clock) = clock else { return Vec::new() };
-        let mut option = vec![1, 1, 8, 10, 0, 0, 0, 1];
-        option.extend(clock.to_be_bytes());
-        option
+        vec![TcpOptionElement::Noop, TcpOptionElement::Noop, TcpOptionElement::Timestamp(1, clock)]
     }
 
-    fn said(&self, flags: u8, sequence: u32, options: &[u8], bytes: u64) -> Vec<u8> {
-        let (from, to) = (PEER, (KERNEL, self.port));
-        Said { from, to, flags, sequence, acknowledged: self.sequence, options, bytes: bytes as usize }
-            .packet()
+    /// An acknowledgment of all that the kernel has said.
+    fn said(&self, sequence: u32) -> Said<'static> {
+        Said {
+            from: PEER,
+            to: (KERNEL, self.port),
+            syn: false,
+            push: false,
+            sequence,
+            acknowledged: self.sequence,
+            options: &[],
+            bytes: 0,
+        }
     }
 
-    fn write(&self, packet: &[u8]) -> Result<(), ReceiverError> {
-        self.tun.write(packet).map_err(|source| ReceiverError::Connection { action: "be sent to", source })
+    fn say(&self, said: &Said<'_>) -> Result<(), ReceiverError> {
+        let sent = said.packet().and_then(|packet| self.tun.write(&packet));
+        sent.map_err(|source| ReceiverError::Connection { action: "be sent to", source })
     }
 }
 
 /// Gives the device its address, and has it up.
 fn configure() -> Result<(), Errno> {
-    let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-    let address = |request: &mut libc::ifreq, address: Ipv4Addr| {
+    let address = |address: Ipv4Addr| {
         let address = libc::sockaddr_in {
             sin_family: libc::AF_INET as libc::sa_family_t,
             sin_addr: libc::in_addr { s_addr: u32::from(address).to_be() },
@@ -217,25 +222,10 @@ fn configure() -> Result<(), Errno> {
             ..unsafe { zeroed() }
         };
         // SAFETY: a sockaddr_in is one of the kinds of addresses that a sockaddr stands for, of the same size.
-        request.ifr_ifru.ifru_addr =
-            unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(address) };
+        let ifru_addr = unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(address) };
+        libc::__c_anonymous_ifr_ifru { ifru_addr }
     };
-    set(&any, libc::SIOCSIFADDR, |request| address(request, KERNEL))?;
-    set(&any, libc::SIOCSIFNETMASK, |request| address(request, MASK))?;
-    set(&any, libc::SIOCSIFFLAGS, |request| {
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
-    })
-}
-
-/// Sets something about the device.
-fn set(any: &OwnedFd, what: libc::c_ulong, value: impl FnOnce(&mut libc::ifreq)) -> Result<(), Errno> {
-    // SAFETY: all zero is an ifreq.
-    let mut request: libc::ifreq = unsafe { zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(DEVICE.bytes()) {
-        *to = from as libc::c_char;
-    }
-    value(&mut request);
-    // SAFETY: these read one ifreq, which `request` is, with a name that ends in NUL.
-    let result = unsafe { libc::ioctl(any.as_raw_fd(), what, &raw const request) };
-    Errno::result(result).map(drop)
+    interface::set(DEVICE, libc::SIOCSIFADDR, address(KERNEL))?;
+    interface::set(DEVICE, libc::SIOCSIFNETMASK, address(MASK))?;
+    interface::set_up(DEVICE)
 }
