@@ -9,7 +9,7 @@ use onramp_files::bounded;
 use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
-use super::modules::{self, Module, load_order};
+use super::modules::{Module, Modules, of_control};
 use super::{GuestError, Kernel, bzimage, pace, programs};
 use crate::digest::hex;
 
@@ -71,11 +71,12 @@ impl Image {
         if !archive.contains("/bin/sh") && archive.contains("/bin/busybox") {
             archive.link("/bin/sh", "/bin/busybox");
         }
-        let at_boot = load_order(&kernel, loaded)?;
-        for control in modules::controls(&kernel)? {
-            let module = modules::of_control(&control);
+        let modules = Modules::of(&kernel)?;
+        let at_boot = modules.load_order(loaded)?;
+        for control in modules.controls() {
+            let module = of_control(&control);
             if !at_boot.iter().any(|loaded| loaded.name == module) {
-                add_modules(&mut archive, &format!("{ORDER}.{control}"), &load_order(&kernel, &[&module])?);
+                add_modules(&mut archive, &format!("{ORDER}.{control}"), &modules.load_order(&[&module])?);
             }
         }
         add_modules(&mut archive, ORDER, &at_boot);

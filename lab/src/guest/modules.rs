@@ -14,21 +14,64 @@ pub(super) struct Module {
     pub content: Vec<u8>,
 }
 
-/// The modules of these names and those they need, needed ones first. Built-in ones are left out.
-///
-/// # Errors
-/// [`GuestError::Module`] where the kernel does not have one.
-pub(super) fn load_order(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>, GuestError> {
-    let list = kernel.modules.join("modules.builtin");
-    let built_in = fs::read_to_string(&list).map_err(GuestError::file("read", &list))?;
-    let built_in: Vec<String> = built_in.lines().filter_map(name_of).collect();
-    let mut files = Vec::new();
-    walk(&kernel.modules, &mut files)?;
-    let mut order = Vec::new();
-    for name in names {
-        add(kernel, name, &built_in, &files, &mut order)?;
+/// The modules of a kernel.
+pub(super) struct Modules<'a> {
+    kernel: &'a Kernel,
+    built_in: Vec<String>,
+    files: Vec<PathBuf>,
+}
+
+impl<'a> Modules<'a> {
+    /// Finds them.
+    ///
+    /// # Errors
+    /// [`GuestError::File`] where they cannot be listed.
+    pub fn of(kernel: &'a Kernel) -> Result<Self, GuestError> {
+        let list = kernel.modules.join("modules.builtin");
+        let built_in = fs::read_to_string(&list).map_err(GuestError::file("read", &list))?;
+        let mut files = Vec::new();
+        walk(&kernel.modules, &mut files)?;
+        Ok(Self { kernel, built_in: built_in.lines().filter_map(name_of).collect(), files })
     }
-    Ok(order)
+
+    /// Those of these names and those they need, needed ones first. Built-in ones are left out.
+    ///
+    /// # Errors
+    /// [`GuestError::Module`] where the kernel does not have one.
+    pub fn load_order(&self, names: &[&str]) -> Result<Vec<Module>, GuestError> {
+        let mut order = Vec::new();
+        for name in names {
+            self.add(name, &mut order)?;
+        }
+        Ok(order)
+    }
+
+    /// See [`controls`].
+    pub fn controls(&self) -> Vec<String> {
+        let in_ipv4 =
+            self.files.iter().filter(|file| file.parent().is_some_and(|place| place.ends_with("net/ipv4")));
+        let names = in_ipv4.filter_map(|file| name_of(&file.to_string_lossy()));
+        let controls = names.filter_map(|name| Some(name.strip_prefix("tcp_")?.to_owned()));
+        let mut controls: Vec<String> = controls.filter(|name| name != "diag").collect();
+        controls.sort();
+        controls
+    }
+
+    fn add(&self, name: &str, order: &mut Vec<Module>) -> Result<(), GuestError> {
+        let name = name.replace('-', "_");
+        if self.built_in.contains(&name) || order.iter().any(|module| module.name == name) {
+            return Ok(());
+        }
+        let file = self.files.iter().find(|file| name_of(&file.to_string_lossy()).as_ref() == Some(&name));
+        let release = &self.kernel.release;
+        let file = file.ok_or_else(|| GuestError::Module { release: release.clone(), name: name.clone() })?;
+        let content = content(file)?;
+        for needed in needed(&content) {
+            self.add(&needed, order)?;
+        }
+        order.push(Module { name, content });
+        Ok(())
+    }
 }
 
 /// Module of a congestion control of the kernel.
@@ -41,36 +84,7 @@ pub(super) fn of_control(name: &str) -> String {
 /// # Errors
 /// [`GuestError::File`] where its modules cannot be read.
 pub fn controls(kernel: &Kernel) -> Result<Vec<String>, GuestError> {
-    let mut files = Vec::new();
-    walk(&kernel.modules, &mut files)?;
-    let in_ipv4 = files.iter().filter(|file| file.parent().is_some_and(|place| place.ends_with("net/ipv4")));
-    let names = in_ipv4.filter_map(|file| name_of(&file.to_string_lossy()));
-    let controls = names.filter_map(|name| Some(name.strip_prefix("tcp_")?.to_owned()));
-    let mut controls: Vec<String> = controls.filter(|name| name != "diag").collect();
-    controls.sort();
-    Ok(controls)
-}
-
-fn add(
-    kernel: &Kernel,
-    name: &str,
-    built_in: &[String],
-    files: &[PathBuf],
-    order: &mut Vec<Module>,
-) -> Result<(), GuestError> {
-    let name = name.replace('-', "_");
-    if built_in.contains(&name) || order.iter().any(|module| module.name == name) {
-        return Ok(());
-    }
-    let file = files.iter().find(|file| name_of(&file.to_string_lossy()).as_ref() == Some(&name));
-    let file =
-        file.ok_or_else(|| GuestError::Module { release: kernel.release.clone(), name: name.clone() })?;
-    let content = content(file)?;
-    for needed in needed(&content) {
-        add(kernel, &needed, built_in, files, order)?;
-    }
-    order.push(Module { name, content });
-    Ok(())
+    Ok(Modules::of(kernel)?.controls())
 }
 
 /// `tcp_diag` of `kernel/net/ipv4/tcp-diag.ko.xz`: dashes and underscores are one in names of modules.
@@ -140,7 +154,8 @@ mod tests {
     #[test]
     fn needed_modules_come_first_and_built_in_ones_not_at_all() {
         let directory = tempfile::tempdir().unwrap();
-        let order = load_order(&kernel(directory.path()), &["tcp_diag", "tun", "inet_diag"]).unwrap();
+        let kernel = kernel(directory.path());
+        let order = Modules::of(&kernel).unwrap().load_order(&["tcp_diag", "tun", "inet_diag"]).unwrap();
         let names: Vec<_> = order.iter().map(|module| module.name.as_str()).collect();
         assert_eq!(names, ["inet_diag", "tcp_diag"]);
     }
@@ -154,7 +169,8 @@ mod tests {
     #[test]
     fn a_module_that_the_kernel_lacks_is_named() {
         let directory = tempfile::tempdir().unwrap();
-        let error = load_order(&kernel(directory.path()), &["veth"]).unwrap_err().to_string();
+        let kernel = kernel(directory.path());
+        let error = Modules::of(&kernel).unwrap().load_order(&["veth"]).unwrap_err().to_string();
         assert!(error.contains("veth"), "{error}");
     }
 }

@@ -136,7 +136,7 @@ impl Import {
                 return Err(Usage::error("it has round-trip times and no rate: give --rate, and no --rtt"));
             };
             let rtt_us = series.least_us();
-            let back_us = rtt_us - rtt_us / 2;
+            let back_us = back_us(rtt_us);
             return Ok(Link {
                 format: "round-trip times",
                 rates: vec![RateStep { at_us: 0, rate_bps }],
@@ -176,7 +176,7 @@ impl Import {
         let ends = rates.iter().skip(1).map(|step| step.at_us).chain([*repeat_us]);
         let outages = rates.iter().zip(ends).filter(|(step, _)| step.rate_bps == 0);
         let outage_us: u64 = outages.map(|(step, end)| end - step.at_us).sum();
-        let back_us = rtt_us - rtt_us / 2;
+        let back_us = back_us(*rtt_us);
         Imported {
             profile: self.output.clone(),
             trace: self.output.with_extension("csv"),
@@ -195,7 +195,8 @@ impl Import {
     fn profile(&self, name: &str, link: &Link, imported: &Imported) -> String {
         let Imported { mean_bps, bdp_bytes, format, .. } = imported;
         let Link { repeat_us, rtt_us, .. } = link;
-        let (there_us, back_us) = (rtt_us / 2, rtt_us - rtt_us / 2);
+        let back_us = back_us(*rtt_us);
+        let there_us = rtt_us - back_us;
         let queue_bytes = ((*bdp_bytes as f64 * self.queue_bdp) as u64).max(LEAST_QUEUE_BYTES);
         let about = format!("{format} in {}", bounded::name(&self.trace));
         let about: String = about.chars().filter(|one| !one.is_control()).collect();
@@ -224,6 +225,11 @@ impl Import {
              tcp_wmem = [4_096, 16_384, 4_194_304]\n"
         )
     }
+}
+
+/// Of a round trip the way back, microseconds: half, rounded up.
+fn back_us(rtt_us: u64) -> u64 {
+    rtt_us - rtt_us / 2
 }
 
 /// Ten packets: less than a burst of the sender is no queue.
