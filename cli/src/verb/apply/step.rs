@@ -194,8 +194,9 @@ impl There {
 
     /// By another build, whose parameters are in its own tables.
     fn of_another(algorithm: Algorithm, wanted: &AttachOptions) -> Result<Self, Error> {
-        let change =
-            BaseChange { base: wanted.base, after_exit: wanted.after_exit, start: Some(wanted.start) };
+        // Over the base that it has, the options that it has are right.
+        let after_exit = wanted.base.map_or(wanted.after_exit, |base| Some(wanted.after_exit_over(base)));
+        let change = BaseChange { base: wanted.base, after_exit, start: Some(wanted.start) };
         let UpgradePlan { base, observe, guard, owner_pid, expires_at_us, parameter_sets, .. } =
             onramp_loader::plan_upgrade(algorithm, change)?;
         Ok(Self {
