@@ -20,7 +20,7 @@ pub(super) struct Waiting<P> {
     pub marked: bool,
 }
 
-/// What active queue management is told of the first packet of a queue of so many bytes.
+/// What active queue management learns of the first packet of a queue of so many bytes.
 pub(super) fn turn<P>(head: &Waiting<P>, now: Nanos, queued_bytes: u64) -> Turn {
     let Waiting { bytes, arrived, .. } = *head;
     Turn { bytes, sojourn: now - arrived, behind_bytes: queued_bytes - u64::from(bytes) }

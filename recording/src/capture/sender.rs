@@ -23,7 +23,7 @@ struct Sent {
     begin: u64,
     end: u64,
     at_us: u64,
-    /// It cannot be told which transmission an acknowledgment is of (Karn).
+    /// Which transmission an acknowledgment is of is not known (Karn).
     repeated: bool,
     received: bool,
     /// The capture does not have it.
