@@ -36,6 +36,8 @@ struct sock {
 	u32 plateau;	   /* segments; written by the shell, 0: none */
 	u32 in_doubt;	   /* 1: in STATE_LOSS, which may prove spurious */
 	u32 lost;	   /* segments, each as often as it was */
+	u32 lost_out;	   /* segments that have not arrived since */
+	u32 unused;	   /* as the record is laid out without padding */
 	u32 state;	   /* enum congestion_state */
 	u32 ecn;	   /* 1: negotiated */
 	u32 stamped_ahead; /* 1: paced packets still have to leave */
@@ -60,6 +62,7 @@ VIEW(u32, bytes_outstanding)
 VIEW(u32, bytes_unsent)
 VIEW(u32, delivered)
 VIEW(u32, lost)
+VIEW(u32, lost_out)
 VIEW(u32, in_flight)
 VIEW(u32, rate_delivered)
 VIEW(u32, rate_interval_us)

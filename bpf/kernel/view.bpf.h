@@ -60,6 +60,11 @@ static __always_inline u32 view_lost(const struct sock *sk)
 	return tcp_view(sk)->lost;
 }
 
+static __always_inline u32 view_lost_out(const struct sock *sk)
+{
+	return tcp_view(sk)->lost_out;
+}
+
 static __always_inline u32 view_in_flight(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_view(sk);

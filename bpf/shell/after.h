@@ -6,11 +6,14 @@
  *   plateau   A CUBIC that has met no loss has no W_max (RFC 9438), and grows by a twentieth of its window per RTT for as
  *             long as it meets none. An exit by the algorithm is a measure of the path, so its window becomes W_max.
  *   floor     A loss that no full queue has caused says nothing about the size of the window. What the path delivers in a
- *             minimum RTT needs no queue, so 0.95 of that, and no more than the window, is the least that a reduction
+ *             minimum RTT needs no queue, so 0.95 of that, and no more than the window, is the least that a loss
  *             leaves. It is the rule of Westwood+ (Grieco and Mascolo 2004; tcp_westwood.c). With a standing queue of more
  *             than a third of the BDP it is below what CUBIC leaves, and CUBIC decides. The rate is that of the kernel's
  *             newest sample, and none where the application has limited it. Where a window leaves as one burst, the sample
  *             covers a part of it alone, and the floor is lower.
+ *
+ * A mark, in contrast to a loss, comes from a queue, so there the base decides; so it does where a probe has repaired the only
+ * loss (RFC 8985, section 7), of which the socket says no more.
  *
  * A small queue may be full without being a third of the BDP, and flows that share it must reduce. So the floor holds only
  * where the queue, which is the smoothed RTT above the minimum, is at most a third of the largest that a reduction of this
@@ -71,7 +74,7 @@ static __always_inline bool queue_is_small(const struct sock *sk, struct limits 
 /* The threshold at a loss, mark or timeout, where the base would have this one. */
 static __always_inline u32 after_loss(const struct sock *sk, struct limits *limits, u32 ssthresh)
 {
-	if (!base_has(sk, AFTER_FLOOR) || !queue_is_small(sk, limits))
+	if (!base_has(sk, AFTER_FLOOR) || !view_lost_out(sk) || !queue_is_small(sk, limits))
 		return ssthresh;
 	return (u32)max_u64(ssthresh, floor_window(sk));
 }

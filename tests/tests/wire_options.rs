@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use onramp_loader::{ExitReason, Flow, Phase};
 use onramp_net::Namespace;
@@ -153,6 +153,49 @@ fn data_in_a_syn_are_counted_once_to_the_initial_window_whatever_becomes_of_them
     }
     for algorithm in ALGORITHMS {
         assert_eq!(ends(algorithm), [("loss", 3)].into(), "{algorithm}");
+    }
+}
+
+/// The window that a rule gives holds from the first flight on, also where a part of it leaves in the SYN.
+#[test]
+#[ignore = "in a guest: make test"]
+fn data_in_a_syn_are_a_part_of_the_initial_window_that_a_rule_gives() {
+    let _attachments = Attachments::new(&ALGORITHMS);
+    for control in ["cubic", "ramp", "search"] {
+        let flight = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&flight);
+        let mut begun = None;
+        let fate = move |_: Data| {
+            let begun = *begun.get_or_insert_with(Instant::now);
+            // The SYN and its acknowledgment take one round trip, and the first flight leaves as one.
+            counted.fetch_add(usize::from(begun.elapsed() < 3 * DELAY), Ordering::Relaxed);
+            Fate::Deliver
+        };
+        let wire = Wire::lay(DELAY, fate);
+        wire.sysctl("net.ipv4.tcp_fastopen", "1543");
+        onramp(&format!("select add --to 192.0.2.0/24 --use {control} --initial-window 40")).ok();
+        let mut sender = connected(wire, &Connection { fast_open: true, ..Connection::default() }, "reno");
+        let came = sender.bring(100 * SEGMENT as usize);
+        assert_eq!((came.read, came.retransmitted), (100 * u64::from(SEGMENT), 0), "{control}");
+        assert_eq!(flight.load(Ordering::Relaxed), 41, "{control}: the SYN and forty more");
+        onramp("select del --all").ok();
+    }
+}
+
+/// A sender that its application holds to a third of the path's rate (`SO_MAX_PACING_RATE`) meets no queue, and its rate, which
+/// does not grow any more, is no sign of a full path.
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_limit_of_the_pacing_rate_ends_no_slow_start() {
+    let _attachments = Attachments::new(&ALGORITHMS);
+    for algorithm in ALGORITHMS {
+        let wire = Wire::lay(DELAY, bottleneck(6_000_000, 16 * 160));
+        let mut sender = connected(wire, &Connection::default(), &format!("onramp_{algorithm}"));
+        sender.pace(2_000_000);
+        let came = sender.bring(4_000_000);
+        let flow = sender.flow();
+        assert!(matches!(flow.phase(), Phase::SlowStart), "{algorithm}: {flow:?}");
+        assert_eq!(came.retransmitted, 0, "{algorithm}");
     }
 }
 

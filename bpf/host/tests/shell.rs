@@ -42,6 +42,7 @@ fn sender() -> Sock {
         max_pacing_rate: u64::MAX,
         bytes_unsent: 100 * MSS,
         in_flight: 20,
+        lost_out: 1,
         srtt_eighths_us: 8 * RTT_US,
         min_rtt_us: RTT_US,
         cwnd_clamp: 1_000,
@@ -387,6 +388,7 @@ fn a_reduction_leaves_what_the_path_delivers_in_a_minimum_rtt_and_never_less_tha
     assert_eq!(with(|sock| sock.min_rtt_us = 0), 28, "no RTT yet");
     assert_eq!(with(|sock| sock.limited_by = ack_flag::RATE_APP_LIMITED), 28, "the application's rate");
     assert_eq!(with(|sock| sock.limited_by = ack_flag::APP_LIMITED), 38, "the sample is from before");
+    assert_eq!(with(|sock| sock.lost_out = 0), 28, "a mark: nothing is lost");
     let largest = |sock: &mut Sock| {
         (sock.rate_delivered, sock.min_rtt_us, sock.rate_interval_us) = (u32::MAX, u32::MAX, 1);
     };

@@ -160,6 +160,8 @@ impl Socket {
             plateau: 0,
             in_doubt: u32::from(self.in_doubt),
             lost: self.lost,
+            lost_out: self.lost_out,
+            unused: 0,
             state: self.state as u32,
             ecn: 0,
             stamped_ahead: u32::from(self.stamped_ahead),
