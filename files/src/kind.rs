@@ -48,8 +48,7 @@ const PCAP: &str =
     "a packet capture (pcap): `onramp explain`, `onramp replay` and `onramp-lab sim path` read it";
 const PCAPNG: &str =
     "a packet capture (pcapng): `onramp explain`, `onramp replay` and `onramp-lab sim path` read it";
-const QLOG: &str =
-    "qlog, which keeps too little of an acknowledgment: give the recording that it was made from";
+const QLOG: &str = "qlog, which keeps too little of an acknowledgment: give the recording that it was made from (`onramp explain` reads it)";
 
 /// What a file with these first bytes is, and what can be done; `None`: it may be text of ours. Continues "it is".
 pub fn foreign(head: &[u8]) -> Option<&'static str> {
@@ -75,10 +74,16 @@ pub fn is_capture(head: &[u8]) -> bool {
     foreign(head).is_some_and(|what| what == PCAP || what == PCAPNG)
 }
 
+/// Whether a file with these first bytes is qlog.
+pub fn is_qlog(head: &[u8]) -> bool {
+    foreign(head) == Some(QLOG)
+}
+
 fn text_of_others(text: &str) -> Option<&'static str> {
     let has = |words: &[&str]| words.iter().all(|word| text.contains(word));
     if text.starts_with('{') {
-        return if has(&["\"qlog_version\""]) || has(&["\"qlog_format\""]) {
+        return if has(&["\"qlog_version\""]) || has(&["\"qlog_format\""]) || has(&["\"file_schema\"", "qlog"])
+        {
             Some(QLOG)
         } else if has(&["\"start\"", "\"connected\""]) || has(&["\"start\"", "\"intervals\"", "\"streams\""])
         {
@@ -147,6 +152,7 @@ mod tests {
             (b"\x0a\x0d\x0d\x0a\x1c\0\0\0", "(pcapng)"),
             (b"\x1e{\"qlog_version\":\"0.3\"", "qlog"),
             (b"{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\"}", "qlog"),
+            (b"{\"file_schema\":\"urn:ietf:params:qlog:file:contained\"}", "qlog"),
             (b"\xef\xbb\xbf{ \"qlog_format\": \"JSON\"}", "qlog"),
             (b"{\"start\":{\"connected\":[{\"socket\":5}]},\"intervals\":[]}", "iperf3"),
             (b"{\"metadata\": {}, \"raw_values\": {}}", "flent"),

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::file::{FILE_BYTES, MAGIC};
 use crate::kind;
 use crate::manifest;
+use crate::qlog;
 use crate::reader::Recording;
 
 /// What a path stands for.
@@ -63,14 +64,37 @@ impl Recording {
     /// # Errors
     /// [`Error::Read`], [`Error::NotARecording`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut begin = Vec::new();
-        match input(path)? {
-            Input::Recording(recording) => return Ok(*recording),
-            Input::Text(text) => {
-                text.take(kind::HEAD as u64).read_to_end(&mut begin).map_err(Error::read(path))?
-            }
-        };
-        let reason = format!("it is {}", kind::not_parquet(&begin));
-        Err(Error::NotARecording { path: path.to_owned(), reason })
+        Self::open_or(path, |begin, _| Err(no_recording(path, begin)))
     }
+
+    /// The same, and qlog, which has what explains a flow, and too little for an algorithm.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_to_explain(path: &Path) -> Result<Self, Error> {
+        Self::open_or(path, |begin, rest| match kind::is_qlog(begin) {
+            true => qlog::recording(Box::new(Cursor::new(begin.to_vec()).chain(rest)), path),
+            false => Err(no_recording(path, begin)),
+        })
+    }
+
+    /// `text` has the begin of what is text, and the rest.
+    fn open_or(
+        path: &Path,
+        text: impl FnOnce(&[u8], Box<dyn Read>) -> Result<Self, Error>,
+    ) -> Result<Self, Error> {
+        match input(path)? {
+            Input::Recording(recording) => Ok(*recording),
+            Input::Text(mut rest) => {
+                let mut begin = Vec::new();
+                let head = rest.by_ref().take(kind::HEAD as u64).read_to_end(&mut begin);
+                head.map_err(Error::read(path))?;
+                text(&begin, rest)
+            }
+        }
+    }
+}
+
+fn no_recording(path: &Path, begin: &[u8]) -> Error {
+    Error::NotARecording { path: path.to_owned(), reason: format!("it is {}", kind::not_parquet(begin)) }
 }

@@ -20,6 +20,20 @@ use crate::table::Row;
 /// What a directory of the lab has in place of a recording's tables.
 const RESULT: &str = "result.json";
 
+/// Where rows are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A recorder: what the kernel reported.
+    Recorder,
+    /// A packet capture: windows and limits are inferred from it.
+    Capture,
+    /// qlog: what a transport logged.
+    Qlog {
+        /// All of its flows are of TCP.
+        is_tcp: bool,
+    },
+}
+
 /// A recording, or a single file of one.
 #[derive(Debug)]
 pub struct Recording {
@@ -29,8 +43,8 @@ pub struct Recording {
     pub problems: Vec<Error>,
     /// What reading may take.
     pub budget: Budget,
-    /// It is a packet capture: windows and limits are inferred from it.
-    pub captured: bool,
+    /// Where its rows are from.
+    pub origin: Origin,
     files: Vec<Source>,
 }
 
@@ -136,7 +150,7 @@ impl Recording {
             manifest: None,
             problems: Vec::new(),
             budget: Budget::default(),
-            captured: false,
+            origin: Origin::Recorder,
             files: vec![Source::at(path.to_owned())],
         }
     }
@@ -160,8 +174,13 @@ impl Recording {
             let reason = format!("it holds neither {} nor a .parquet file", manifest::FILE);
             return Err(Error::NotARecording { path: path.to_owned(), reason });
         }
-        let mut recording =
-            Self { manifest: None, problems: Vec::new(), budget: Budget::default(), captured: false, files };
+        let mut recording = Self {
+            manifest: None,
+            problems: Vec::new(),
+            budget: Budget::default(),
+            origin: Origin::Recorder,
+            files,
+        };
         match Manifest::read(path) {
             Ok(manifest) => {
                 recording.look_for_listed(path, &manifest);
@@ -178,7 +197,7 @@ impl Recording {
             manifest: None,
             problems: Vec::new(),
             budget: Budget::default(),
-            captured: false,
+            origin: Origin::Recorder,
             files: Vec::new(),
         };
         for (path, bytes) in files {
@@ -196,16 +215,10 @@ impl Recording {
     }
 
     /// A recording of rows that were read from a file of another kind.
-    pub(crate) fn of_rows(path: &Path, add: impl FnOnce(&mut Rows)) -> Self {
+    pub(crate) fn of_rows(path: &Path, origin: Origin, add: impl FnOnce(&mut Rows)) -> Self {
         let mut rows = Rows { path: path.to_owned(), files: Vec::new() };
         add(&mut rows);
-        Self {
-            manifest: None,
-            problems: Vec::new(),
-            budget: Budget::default(),
-            captured: true,
-            files: rows.files,
-        }
+        Self { manifest: None, problems: Vec::new(), budget: Budget::default(), origin, files: rows.files }
     }
 
     /// How many flows began or were met; more than `most` are not counted.

@@ -14,6 +14,7 @@ use onramp_recording::rows::{
 use onramp_recording::{Limits, Manifest, Row, SCHEMA, Spec, Writer};
 use onramp_tests::cli::{self, Names, Ran, json, onramp};
 use onramp_tests::skip;
+use serde_json::Value;
 use tempfile::tempdir;
 
 /// Acknowledgments of a slow start: the window grows by a segment on each, the queue from a window of 100 on.
@@ -420,6 +421,45 @@ fn qlog_goes_to_files_and_pipes_and_says_when_the_disk_is_full() {
     assert!(ran.refused(1).contains("No space left on device"));
 }
 
+/// A log has a record for all that was sent between two acknowledgments, and of what is acknowledged within one nothing.
+#[test]
+fn a_log_is_explained_as_the_recording_that_it_was_made_from_and_as_a_page() {
+    let home = tempdir().unwrap();
+    let (path, log) = (home.path().join("recording"), home.path().join("flows <1>.sqlog"));
+    recording(&path);
+    onramp(&format!("lab qlog {} -o {}", path.display(), home.path().join("log").display())).ok();
+    fs::rename(home.path().join("log"), &log).unwrap();
+    let explain = |words: &[&str], path: &Path| -> Ran {
+        cli::command(["explain"]).args(words).arg(path).output().unwrap().into()
+    };
+    let report = |path| serde_json::from_str::<Value>(&explain(&["--json"], path).ok()).unwrap();
+    let (of_recording, of_log) = (report(&path), report(&log));
+    assert_eq!((&of_recording["source"], &of_log["source"]), (&"recording".into(), &"qlog".into()));
+    let flows = |report: &Value| -> Vec<(Value, Value, Value)> {
+        let flows = report["flows"].as_array().unwrap().iter();
+        flows
+            .map(|flow| {
+                (flow["local_port"].clone(), flow["limited"].clone(), flow["slow_start"]["state"].clone())
+            })
+            .collect()
+    };
+    assert_eq!(flows(&of_recording), flows(&of_log));
+    assert_eq!(of_log["flows"].as_array().unwrap().len(), 2);
+
+    let page = explain(&["--html"], &path).ok();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
+    assert_eq!((page.matches("<section>").count(), page.matches("<svg").count()), (2, 4));
+    for absent in ["<script", "http", "src=", "url("] {
+        assert!(!page.contains(absent), "{absent}: {page}");
+    }
+    for refused in [["--html", "--json"], ["--html", "--follow"]] {
+        assert_eq!(explain(&refused, &path).code, Some(2));
+    }
+    // What algorithms need is not in it.
+    let error: Ran = cli::command(["replay", "--algorithm", "search"]).arg(&log).output().unwrap().into();
+    assert!(error.refused(1).contains("qlog"));
+}
+
 /// With `ONRAMP_WRITE` in the environment the tables are written.
 #[test]
 fn every_column_is_documented_as_it_is_declared() {
@@ -495,10 +535,10 @@ fn the_documented_duckdb_queries_run() {
         assert!(ran.stdout.trim().parse::<usize>().unwrap() > 0, "{query} finds nothing");
     }
     // The CSV file that one of them writes is replayed as the recording is.
-    let exits = |path: &str| -> Vec<serde_json::Value> {
+    let exits = |path: &str| -> Vec<Value> {
         let call = format!("--json replay {path} --algorithm search --set threshold_pct=5");
         let ran = cli::command(call.split(' ')).current_dir(home.path()).output().unwrap();
-        let report: serde_json::Value = serde_json::from_str(&Ran::from(ran).ok()).unwrap();
+        let report: Value = serde_json::from_str(&Ran::from(ran).ok()).unwrap();
         report["flows"].as_array().unwrap().iter().map(|flow| flow["findings"][0]["exit"].clone()).collect()
     };
     assert_eq!(exits("acks.csv"), exits("recording"));

@@ -25,6 +25,19 @@ pub(crate) struct Verdict {
     pub command: Option<&'static str>,
 }
 
+impl Verdict {
+    /// Makes it that of a QUIC connection, whose windows and controls are its library's.
+    pub fn of_quic(&mut self) {
+        self.command = None;
+        if self.limited == Limit::ReceiveWindow {
+            self.remedy = "At the receiver, raise the library's connection and stream windows (initial_max_data, \
+                           initial_max_stream_data).";
+        } else if self.limited == Limit::Path {
+            self.remedy = "The transfer fills the path: no window or control makes it faster.";
+        }
+    }
+}
+
 /// `None`: no time was observed.
 pub(crate) fn verdict(account: &Account, control: &str) -> Option<Verdict> {
     let (limited, held_us) = longest(&account.parts)?;

@@ -23,6 +23,8 @@ pub(super) struct StateChange {
 pub(super) struct FlowLog {
     /// Changes to come, in order.
     pub states: VecDeque<StateChange>,
+    /// Its ends, as `connectivity:connection_started` has them.
+    pub ends: Option<Value>,
     /// Why slow start ended; empty: it was not.
     pub exit_reason: String,
     recovering: bool,
@@ -41,6 +43,14 @@ impl FlowLog {
             return;
         }
         let ack = &sample.ack;
+        if self.last.is_none() {
+            let rtt_us = u64::try_from(ack.rtt_us).unwrap_or(0);
+            let mut begin = |name: &str, data| write(ack.now_us.saturating_sub(rtt_us), name, data);
+            if let Some(ends) = self.ends.take() {
+                begin("connectivity:connection_started", ends);
+            }
+            begin("recovery:parameters_set", json!({ "max_datagram_size": ack.mss }));
+        }
         self.packets(ack, write);
         write(ack.now_us, "recovery:metrics_updated", metrics(ack));
         while self.states.front().is_some_and(|change| change.sequence < sample.sequence) {

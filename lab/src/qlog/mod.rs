@@ -28,6 +28,17 @@ pub fn write(recording: &mut Recording, flow: Option<u64>, output: &mut dyn Writ
     record(output, &header(recording))?;
     let reference_us = recording.manifest.as_ref().map(|manifest| manifest.started_monotonic_us);
     let mut logs: BTreeMap<u64, FlowLog> = BTreeMap::new();
+    for row in recording.rows::<FlowRow>().into_iter().filter(|row| row.event != "end") {
+        let ends = json!({
+            "ip_version": if row.local_address.contains(':') { "v6" } else { "v4" },
+            "src_ip": row.local_address,
+            "dst_ip": row.remote_address,
+            "protocol": "TCP",
+            "src_port": row.local_port,
+            "dst_port": row.remote_port,
+        });
+        logs.entry(row.flow).or_default().ends = Some(ends);
+    }
     for row in recording.rows::<StateRow>() {
         let change = StateChange { sequence: row.sequence, to_state: row.to_state.into_owned() };
         logs.entry(row.flow).or_default().states.push_back(change);

@@ -3,7 +3,7 @@
 
 use onramp_algorithm::{Ack, Verdict};
 use onramp_recording::rows::{AckRow, ExitRow, FlowRow, StateRow};
-use onramp_recording::{Limits, Manifest, Recording, SCHEMA, Writer};
+use onramp_recording::{Limits, Manifest, Origin, Recording, SCHEMA, Writer};
 use serde_json::Value;
 
 const ACKS: usize = 1_000;
@@ -113,4 +113,24 @@ fn qlog_is_a_json_text_sequence_with_what_qvis_asks_for() {
         .sum();
     assert_eq!(sent, SENT);
     assert!(!named("transport:packet_received").is_empty());
+}
+
+/// `onramp explain` reads what is written here: the same windows, and all that was acknowledged.
+#[test]
+fn what_is_written_is_read_as_the_flow_that_was_recorded() {
+    let (directory, mut recording) = recorded();
+    let path = directory.path().join("flow.sqlog");
+    super::write(&mut recording, None, &mut std::fs::File::create(&path).unwrap()).unwrap();
+    let mut read = Recording::open_to_explain(&path).unwrap();
+    assert_eq!((read.origin, read.problems.len()), (Origin::Qlog { is_tcp: true }, 0));
+    let flows: Vec<FlowRow> = read.rows();
+    assert_eq!((flows[0].local_address.as_ref(), flows[0].local_port), ("10.0.0.1", 5000));
+    assert_eq!((flows[0].remote_address.as_ref(), flows[0].remote_port), ("2001:db8::2", 443));
+    let before: Vec<AckRow> = recording.rows();
+    for row in read.rows::<AckRow>() {
+        let recorded = before.iter().find(|one| row.at_us + 5_000_000 == one.at_us).unwrap();
+        assert_eq!((row.cwnd_segments, row.mss_bytes), (recorded.cwnd_segments, 1_000));
+        // A record has all that was sent between two acknowledgments, and is acknowledged as a whole.
+        assert!(row.acknowledged_bytes <= recorded.acknowledged_bytes, "{row:?}");
+    }
 }

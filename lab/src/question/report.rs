@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use onramp_terminal::html::escaped;
 use serde::Serialize;
 
 use super::{Check, Comparand};
@@ -83,11 +84,11 @@ pub fn html(words: ReportText<'_>, about: &[(String, String)], outcomes: &[(Outc
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{0}</title>\n<style>{STYLE}</style>\n\
          </head>\n<body>\n<h1>{0}</h1>\n<dl>\n",
-        escape(words.title)
+        escaped(words.title)
     );
     for (name, value) in about {
         // Writing to a String cannot fail, here and below.
-        let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
+        let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(value));
     }
     let _ = writeln!(
         page,
@@ -99,8 +100,8 @@ pub fn html(words: ReportText<'_>, about: &[(String, String)], outcomes: &[(Outc
         let _ = writeln!(
             page,
             "<tr><td><a href=\"#{0}\">{0}</a></td><td>{1}</td><td class=\"{2}\">{2}</td><td>{held}/{3}</td><td>{4}/{5}</td></tr>",
-            escape(&one.id),
-            escape(&one.source),
+            escaped(&one.id),
+            escaped(&one.source),
             yes_or_no(one.holds),
             one.checks.len(),
             one.runs.valid,
@@ -118,23 +119,23 @@ fn section(page: &mut String, words: ReportText<'_>, one: &Outcome, figures: &Fi
     let _ = writeln!(
         page,
         "<h2 id=\"{0}\">{0}: <span class=\"{1}\">{2}</span></h2>\n<p>{3}: {4}</p>",
-        escape(&one.id),
+        escaped(&one.id),
         yes_or_no(one.holds),
         if one.holds { "holds" } else { "does not hold" },
-        escape(&one.source),
-        escape(&one.statement),
+        escaped(&one.source),
+        escaped(&one.statement),
     );
     if let Some(error) = &one.error {
-        let _ = writeln!(page, "<p class=\"no\">Not evaluated: {}</p>", escape(error));
+        let _ = writeln!(page, "<p class=\"no\">Not evaluated: {}</p>", escaped(error));
     }
     let _ = writeln!(
         page,
         "<table>\n<tr><th>figure</th><th>{}</th><th>{}</th></tr>",
-        escape(words.compared_with),
-        escape(words.here)
+        escaped(words.compared_with),
+        escaped(words.here)
     );
     for row in &one.measured {
-        let cells = [&row.what, &row.source, &row.ours].map(|cell| escape(cell));
+        let cells = [&row.what, &row.source, &row.ours].map(|cell| escaped(cell));
         let _ = writeln!(page, "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", cells[0], cells[1], cells[2]);
     }
     *page += "</table>\n<table>\n<tr><th>check</th><th>measured</th><th>expected</th><th>holds</th></tr>\n";
@@ -142,9 +143,9 @@ fn section(page: &mut String, words: ReportText<'_>, one: &Outcome, figures: &Fi
         let _ = writeln!(
             page,
             "<tr><td>{}</td><td>{:.3}</td><td>{}</td><td class=\"{3}\">{3}</td></tr>",
-            escape(&check.what),
+            escaped(&check.what),
             check.measured,
-            escape(&check.expected),
+            escaped(&check.expected),
             yes_or_no(check.holds),
         );
     }
@@ -152,7 +153,7 @@ fn section(page: &mut String, words: ReportText<'_>, one: &Outcome, figures: &Fi
     if !one.digests.is_empty() {
         *page += "<details><summary>Digests</summary><table>\n";
         for RunDigest { trial, arm, seed, digest } in &one.digests {
-            let cells = [trial, arm, digest].map(|cell| escape(cell));
+            let cells = [trial, arm, digest].map(|cell| escaped(cell));
             let _ = writeln!(
                 page,
                 "<tr><td>{}</td><td>{}</td><td>{seed}</td><td>{}</td></tr>",
@@ -164,7 +165,7 @@ fn section(page: &mut String, words: ReportText<'_>, one: &Outcome, figures: &Fi
     for (caption, svg) in figures {
         // Within a page an SVG document has no XML declaration.
         let svg = svg.find("<svg").map_or("", |start| &svg[start..]);
-        let _ = writeln!(page, "<figure>{svg}<figcaption>{}</figcaption></figure>", escape(caption));
+        let _ = writeln!(page, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(caption));
     }
 }
 
@@ -175,10 +176,6 @@ dd{margin-left:10em}figure{margin:1em 0}svg{max-width:100%;height:auto}figcaptio
 
 fn yes_or_no(holds: bool) -> &'static str {
     if holds { "yes" } else { "no" }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::reader::Recording;
+use crate::reader::{Origin, Recording};
 use connection::{Connection, Side};
 use packets::Segment;
 use tables::Tables;
@@ -55,7 +55,7 @@ pub(crate) fn recording(source: Box<dyn Read>, path: &Path) -> Result<Recording,
     }
     counts.say(&passed, capture.too_many, &mut problems);
     let problem = |reason| Error::Capture { path: path.to_owned(), reason };
-    let mut recording = Recording::of_rows(path, |rows| {
+    let mut recording = Recording::of_rows(path, Origin::Capture, |rows| {
         rows.add(tables.flows);
         rows.add(tables.acks);
         rows.add(tables.states);

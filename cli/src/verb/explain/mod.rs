@@ -1,5 +1,6 @@
 //! `onramp explain`.
 
+mod html;
 mod owner;
 mod recorded;
 mod row;
@@ -43,8 +44,9 @@ const DURATION: Duration = Duration::from_secs(10);
 /// in congestion avoidance or in recovery, pacing, a queue of this host or the path was the limit; when and why
 /// slow start ended, and what that cost; and what to do.
 ///
-/// FILE is a packet capture (pcap or pcapng) of the sender's side, 128 bytes of each packet or more, or a recording of `onramp
-/// record`; - is standard input. A capture shows no congestion window: it is inferred from what is in flight.
+/// FILE is a packet capture (pcap or pcapng) of the sender's side, 128 bytes of each packet or more, qlog of the sender's side
+/// (0.3 or later), or a recording of `onramp record`; - is standard input. A capture shows no congestion window: it is inferred
+/// from what is in flight.
 ///
 /// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such as `=
 /// :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right.
@@ -62,6 +64,7 @@ const DURATION: Duration = Duration::from_secs(10);
   onramp explain --follow --json | jq '.limited'
   onramp explain -- curl -T large https://example.org/upload
   onramp explain slow.pcap dst 198.51.100.7
+  onramp explain server.sqlog --html >server.html
   tcpdump -c 100000 -s 128 -w - tcp port 443 | onramp explain -")]
 pub(crate) struct Explain {
     /// Sample for this time: 30s, 10m, 2h [default: 10s; with --follow until Ctrl-C]
@@ -73,7 +76,10 @@ pub(crate) struct Explain {
     /// Print each flow when it ends
     #[arg(long)]
     follow: bool,
-    /// Packet capture or recording, in place of this host's sockets
+    /// Print a page (HTML) that shows the same, without scripts
+    #[arg(long, conflicts_with_all = ["follow", "json", "pretty"])]
+    html: bool,
+    /// Packet capture, qlog or recording, in place of this host's sockets
     #[arg(value_name = "FILE")]
     file: Option<String>,
     /// Only flows that match, in the syntax of ss(8)
@@ -124,7 +130,7 @@ impl Explain {
         let status = sampling.until(end, &signals, command)?;
         let report = sampling.finish()?;
         if !self.follow {
-            output.data(&report, || text::report(&report, output))?;
+            self.print(&report, output)?;
         }
         Ok(status.map_or(0, failure::of_command))
     }
@@ -144,11 +150,17 @@ impl Explain {
         }
         let recorded = recorded::read(file, filter)?;
         recorded.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
-        let source = if recorded.captured { Source::Capture } else { Source::Recording };
         let samples = recorded.watched.samples();
-        let report = Report::new(source, recorded.duration_us, samples, recorded.watched);
-        output.data(&report, || text::report(&report, output))?;
+        let report = Report::new(recorded.origin.into(), recorded.duration_us, samples, recorded.watched);
+        self.print(&report, output)?;
         Ok(if recorded.problems.is_empty() { 0 } else { PARTIAL })
+    }
+
+    fn print(&self, report: &Report, output: &Output) -> anyhow::Result<()> {
+        if self.html {
+            return output.raw(html::page(report).as_bytes());
+        }
+        output.data(report, || text::report(report, output))
     }
 
     fn start(&self) -> io::Result<Option<Child>> {
@@ -159,7 +171,7 @@ impl Explain {
 
 /// Whether the first word names a file: no word of a filter does.
 fn is_file(word: &str) -> bool {
-    const KINDS: [&str; 4] = ["pcap", "pcapng", "cap", "parquet"];
+    const KINDS: [&str; 6] = ["pcap", "pcapng", "cap", "parquet", "qlog", "sqlog"];
     let is_of_filter = ["src", "dst", "sport", "dport", "not", "any", "all"].contains(&word);
     let path = Path::new(word);
     let has_kind = path.extension().is_some_and(|kind| KINDS.iter().any(|known| kind == *known));

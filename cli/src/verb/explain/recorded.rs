@@ -1,4 +1,4 @@
-//! Flows of a recording or of a packet capture, as if their sockets had been sampled at each ACK.
+//! Flows of a recording, a packet capture or qlog, as if their sockets had been sampled at each ACK.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ use onramp_files::bounded;
 use onramp_loader::algorithm::{CongestionState, NO_THRESHOLD};
 use onramp_net::sock_diag::TcpInfo;
 use onramp_recording::rows::{ACK_FLAGS, AckRow, FlowRow, StateRow};
-use onramp_recording::{Recording, RoundTrips};
+use onramp_recording::{Origin, Recording, RoundTrips};
 
 use super::watched::{Watched, WatchedFlow};
 use crate::filter::Filter;
@@ -18,8 +18,7 @@ use crate::limits::{Account, Sample};
 /// What a recording says of its flows.
 pub(super) struct Recorded {
     pub watched: Watched,
-    /// It is a packet capture.
-    pub captured: bool,
+    pub origin: Origin,
     /// From the first ACK to the last, over all flows.
     pub duration_us: u64,
     /// What could not be used.
@@ -31,7 +30,7 @@ pub(super) struct Recorded {
 /// # Errors
 /// What the file is instead, or that no ACK is in it.
 pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
-    let mut recording = Recording::open(path)?;
+    let mut recording = Recording::open_to_explain(path)?;
     let flows: Vec<FlowRow> = recording.rows();
     let mut states: HashMap<u64, Vec<StateRow>> = HashMap::new();
     recording.each_row(|row: StateRow| states.entry(row.flow).or_default().push(row));
@@ -70,7 +69,7 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
         watched.keep_one(flow, last.is_some());
     }
     let duration_us = last_us.saturating_sub(first_us.min(last_us));
-    Ok(Recorded { watched, captured: recording.captured, duration_us, problems })
+    Ok(Recorded { watched, origin: recording.origin, duration_us, problems })
 }
 
 fn end(address: &str, port: u32) -> Option<SocketAddr> {

@@ -1,6 +1,7 @@
 //! What is said of flows, as JSON.
 
 use onramp_loader::ExitReason;
+use onramp_recording::Origin;
 use onramp_recording::replay::PathEstimate;
 use serde::Serialize;
 
@@ -33,6 +34,22 @@ pub(super) enum Source {
     Recording,
     /// Packets at the sender.
     Capture,
+    /// What a sender of TCP logged.
+    Qlog,
+    /// What one of QUIC logged.
+    #[serde(rename = "qlog")]
+    QlogOfQuic,
+}
+
+impl From<Origin> for Source {
+    fn from(origin: Origin) -> Self {
+        match origin {
+            Origin::Recorder => Self::Recording,
+            Origin::Capture => Self::Capture,
+            Origin::Qlog { is_tcp: true } => Self::Qlog,
+            Origin::Qlog { is_tcp: false } => Self::QlogOfQuic,
+        }
+    }
 }
 
 impl Source {
@@ -42,6 +59,7 @@ impl Source {
             Self::SockDiag => sampled,
             Self::Recording => "recorded",
             Self::Capture => "inferred",
+            Self::Qlog | Self::QlogOfQuic => "logged",
         }
     }
 }
@@ -147,6 +165,9 @@ impl Report {
             .map(|(flow, ended)| FlowRow::new(flow, *ended))
             .collect();
         flows.sort_by_key(|row| std::cmp::Reverse(row.acknowledged_bytes));
+        if source == Source::QlogOfQuic {
+            flows.iter_mut().filter_map(|row| row.verdict.as_mut()).for_each(Verdict::of_quic);
+        }
         Self {
             source,
             known_by: Named(KNOWN_BY.map(|(name, sampled)| (name, source.known_by(sampled))).to_vec()),

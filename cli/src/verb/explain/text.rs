@@ -12,11 +12,22 @@ const SHOWN: usize = 20;
 pub(super) fn report(report: &Report, output: &Output) -> String {
     let mut parts: Vec<_> = report.flows.iter().take(SHOWN).map(|row| flow(row, output)).collect();
     if parts.is_empty() {
-        parts.push(format!("no flow sent data in {}\n", show_us(report.duration_us)));
+        parts.push(nothing(report));
     }
+    parts.push(left_out(report, SHOWN));
+    parts.join("\n")
+}
+
+/// Where there is no flow to explain.
+pub(super) fn nothing(report: &Report) -> String {
+    format!("no flow sent data in {}\n", show_us(report.duration_us))
+}
+
+/// What is not shown where so many flows are, and how what is said is known.
+pub(super) fn left_out(report: &Report, shown: usize) -> String {
     let mut left_out = String::new();
     for (number, what) in [
-        (report.flows.len().saturating_sub(SHOWN), "more: a filter shows them, and so does --json"),
+        (report.flows.len().saturating_sub(shown), "more: a filter shows them, and so does --json"),
         (report.received_only, "received only; where they are sent they can be explained"),
         (report.without_data, "had no data"),
         (report.skipped_too_many, "more than are kept"),
@@ -31,23 +42,15 @@ pub(super) fn report(report: &Report, output: &Output) -> String {
             show_us(report.sample_interval_us)
         ),
         Source::Recording => String::new(),
+        Source::Qlog | Source::QlogOfQuic => "from qlog: pacing and a full send buffer show as the application\n".into(),
         Source::Capture => "from packets: the congestion window is what was in flight; a full send buffer shows as the application\n".into(),
     };
-    parts.push(left_out);
-    parts.join("\n")
+    left_out
 }
 
 /// One flow.
 pub(super) fn flow(row: &FlowRow, output: &Output) -> String {
-    let state = format!(
-        "{} acknowledged in {}, {} retransmitted, RTT {} (min {})",
-        show_bytes(row.acknowledged_bytes),
-        show_us(row.observed_us),
-        count(row.retransmitted_segments as usize, "segment"),
-        show_us(row.smoothed_rtt_us.into()),
-        row.min_rtt_us.map_or_else(|| "-".into(), |us| show_us(us.into())),
-    );
-    let mut text = format!("{}\n  {state}\n", output.bold(&row.title));
+    let mut text = format!("{}\n  {}\n", output.bold(&row.title), transferred(row));
     let Some(verdict) = &row.verdict else { return text + "  seen in one sample only\n" };
     text += &format!("  {}\n  {}\n  {}\n", limits(row), over_time(row), slow_start(row));
     text += &format!("  {}\n  {}", output.bold(&verdict.verdict), verdict.remedy);
@@ -55,6 +58,23 @@ pub(super) fn flow(row: &FlowRow, output: &Output) -> String {
         text += &format!("\n    {command}");
     }
     text + "\n"
+}
+
+/// What is said of a flow besides its verdict and its limits.
+pub(super) fn facts(row: &FlowRow) -> Vec<String> {
+    let slow_start = if row.verdict.is_some() { slow_start(row) } else { "seen in one sample only".into() };
+    vec![transferred(row), slow_start]
+}
+
+fn transferred(row: &FlowRow) -> String {
+    format!(
+        "{} acknowledged in {}, {} retransmitted, RTT {} (min {})",
+        show_bytes(row.acknowledged_bytes),
+        show_us(row.observed_us),
+        count(row.retransmitted_segments as usize, "segment"),
+        show_us(row.smoothed_rtt_us.into()),
+        row.min_rtt_us.map_or_else(|| "-".into(), |us| show_us(us.into())),
+    )
 }
 
 /// `receive window 9.83 s (99 %), application 120 ms (1 %)`; what is below a hundredth is left out.
