@@ -1,21 +1,20 @@
 //! Compiles every `bpf/*.bpf.c` and embeds the objects, those of algorithms once more for base BBR; and makes Rust of
 //! the headers that say what crosses.
 
+#[path = "src/object/clang.rs"]
+mod clang;
+
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs};
 
 use onramp_bindings::Bindings;
 
-/// Oldest clang whose BPF output is accepted by the oldest kernel supported.
-const CLANG_MINIMUM: u32 = 16;
 /// What makes a source the shell of an algorithm.
 const SHELL: &str = "kernel/congestion_ops.bpf.h";
+/// Directories of `bpf/` with headers that an algorithm from outside the tree is built with.
+const CARRIED: [&str; 7] = ["", "algorithm", "shell", "start", "kernel", "host", "host/src"];
 /// What is mapped into memory and changes there.
 const SHARED: [&str; 2] = ["consumer", "telemetry"];
-/// Tried in this order unless CLANG names one.
-const CLANG_NAMES: [&str; 7] =
-    ["clang-19", "clang-20", "clang-21", "clang-18", "clang-17", "clang-16", "clang"];
 
 fn main() {
     println!("cargo::rerun-if-changed=../bpf");
@@ -29,20 +28,16 @@ fn main() {
 }
 
 fn build() -> Result<(), String> {
-    let clang = find_clang()?;
-    println!("cargo::rustc-env=ONRAMP_CLANG_VERSION={}", clang_version(&clang).unwrap_or_default());
+    let clang = clang::find_clang()?;
+    println!("cargo::rustc-env=ONRAMP_CLANG_VERSION={}", clang::clang_version(&clang).unwrap_or_default());
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|_| "OUT_DIR is not set")?);
     bindings(&out)?;
     let headers =
         env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys did not say where libbpf's headers are")?;
-    let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
-        Ok("x86_64") => "x86",
-        Ok("aarch64") => "arm64",
-        Ok(other) => {
-            return Err(format!("onramp's BPF objects are not built for {other}: use x86_64 or aarch64"));
-        }
-        Err(_) => return Err("CARGO_CFG_TARGET_ARCH is not set".into()),
-    };
+    let target = env::var("CARGO_CFG_TARGET_ARCH").map_err(|_| "CARGO_CFG_TARGET_ARCH is not set")?;
+    let arch = clang::architecture(&target)
+        .ok_or_else(|| format!("onramp's BPF objects are not built for {target}: use x86_64 or aarch64"))?;
+    carried(&out, &headers)?;
     let mut table = String::from(
         "/// Every BPF object, by the name of its source, with `_bbr` for base BBR.\npub(crate) static OBJECTS: &[(&str, &[u8])] = &[\n",
     );
@@ -78,48 +73,37 @@ fn bindings(out: &Path) -> Result<(), String> {
     shared.write(&out.join("shared.rs"))
 }
 
-fn sources() -> Result<Vec<PathBuf>, String> {
-    let directory = Path::new("../bpf");
-    let entries =
-        fs::read_dir(directory).map_err(|error| format!("cannot read {}: {error}", directory.display()))?;
-    let mut sources: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.to_str().is_some_and(|path| path.ends_with(".bpf.c")))
-        .collect();
-    sources.sort();
-    Ok(sources)
-}
-
-fn find_clang() -> Result<String, String> {
-    let named = env::var("CLANG").ok();
-    let names = named.as_deref().map_or_else(|| CLANG_NAMES.to_vec(), |name| vec![name]);
-    let mut oldest = None;
-    for name in names {
-        match clang_major(name) {
-            Some(major) if major >= CLANG_MINIMUM => return Ok(name.to_owned()),
-            Some(major) => oldest = Some(format!("{name} is version {major}")),
-            None => {}
+/// The headers that an algorithm from outside the tree is built with, by their names below `bpf/`, and libbpf's.
+fn carried(out: &Path, libbpf: &str) -> Result<(), String> {
+    let mut table = String::from("/// Headers by name.\npub(crate) static HEADERS: &[(&str, &str)] = &[\n");
+    let own = CARRIED.iter().map(|directory| (PathBuf::from("../bpf").join(directory), *directory));
+    for (directory, name) in own.chain([(Path::new(libbpf).join("bpf"), "bpf")]) {
+        for path in files(&directory)? {
+            let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+            if file.ends_with(".h") {
+                let path = fs::canonicalize(&path)
+                    .map_err(|error| format!("cannot find {}: {error}", path.display()))?;
+                let name = if name.is_empty() { file.to_owned() } else { format!("{name}/{file}") };
+                table += &format!("    ({name:?}, include_str!({:?})),\n", path.display().to_string());
+            }
         }
     }
-    let found = oldest.unwrap_or_else(|| match named {
-        Some(name) => format!("CLANG={name} does not run"),
-        None => "none was found".to_owned(),
-    });
-    Err(format!(
-        "building onramp's BPF objects needs clang {CLANG_MINIMUM} or newer, but {found}: install clang-19 or set CLANG"
-    ))
+    table += "];\n";
+    fs::write(out.join("headers.rs"), table).map_err(|error| format!("cannot write headers.rs: {error}"))
 }
 
-/// For instance `19.1.7`, without what a distribution adds to it.
-fn clang_version(name: &str) -> Option<String> {
-    let output = Command::new(name).arg("--version").output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let (_, version) = text.split_once("clang version ")?;
-    Some(version.chars().take_while(|sign| sign.is_ascii_digit() || *sign == '.').collect())
+fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries =
+        fs::read_dir(directory).map_err(|error| format!("cannot read {}: {error}", directory.display()))?;
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    Ok(files)
 }
 
-fn clang_major(name: &str) -> Option<u32> {
-    clang_version(name)?.split('.').next()?.parse().ok()
+fn sources() -> Result<Vec<PathBuf>, String> {
+    let mut sources = files(Path::new("../bpf"))?;
+    sources.retain(|path| path.to_str().is_some_and(|path| path.ends_with(".bpf.c")));
+    Ok(sources)
 }
 
 fn compile(
@@ -134,10 +118,8 @@ fn compile(
         env::current_dir().map_err(|error| format!("cannot determine the current directory: {error}"))?;
     let unnamed = [(here.display().to_string(), "."), (headers.to_owned(), "headers")]
         .map(|(directory, name)| format!("-ffile-prefix-map={directory}={name}"));
-    let output = Command::new(clang)
-        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11"])
-        .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
-        .arg(format!("-D__TARGET_ARCH_{arch}"))
+    let output = clang::command(clang, arch)
+        .arg("-Werror")
         .args(definition)
         .args(["-I", "../bpf", "-I", headers, "-c"])
         // The same bytes whatever the directory.

@@ -14,6 +14,7 @@ options --minutes "$@"
 target=${CARGO_TARGET_DIR:-target}
 work=$target/guests
 onramp=$target/release/onramp
+lab=$(realpath "$target/release/onramp-lab")
 jobs=${JOBS:-$(nproc)}
 # The kernel on which everything runs; tests/guests/once says what runs there alone, unless its program is named.
 once=6.12
@@ -61,8 +62,8 @@ if [ -n "$missing" ]; then
 fi
 
 mkdir -p "$work"
-rm -rf "$work"/*.log "$work"/programs
-mkdir "$work/programs"
+rm -rf "$work"/*.log "$work"/programs "$work"/objects
+mkdir "$work/programs" "$work/objects"
 cargo build --release --quiet --workspace --all-targets --message-format=json |
 	jq -r 'select(.reason == "compiler-artifact" and .profile.test and .executable) | "\(.target.name) \(.executable)"' \
 		>"$work/built"
@@ -93,6 +94,15 @@ if [ "${#series[@]}" = 0 ]; then
 		jq --arg once "$once" -r '[.kernels[] | select(.release) | .series] | sort_by(. != $once)[]')
 fi
 
+# Algorithms from outside the tree, for tests/outside_kernel.rs: guests have no compiler. One writes where the verifier does not allow it.
+(
+	cd "$work/objects"
+	for name in mine other wild; do "$lab" new "$name" --quiet; done
+	sed -i 's/\*state = (struct wild){ 0 };/((u32 *)state)[state->unused] = 1;/' wild.h
+	for name in mine other wild; do "$lab" build "$name.h" --quiet; done
+	rm ./*.h ./*.c
+)
+
 printf 'root:x:0:0::/root:/bin/sh\nwww-data:x:33:33::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n' >"$work/passwd"
 printf 'root:x:0:\nwww-data:x:33:\nnogroup:x:65534:\n' >"$work/group"
 printf '127.0.0.1 localhost\n' >"$work/hosts"
@@ -116,6 +126,7 @@ guest() {
 	for name in "$@"; do
 		arguments+=(--file "$(readlink "$work/programs/$name"):/tests/$name")
 	done
+	for name in "$work"/objects/*.o; do arguments+=(--file "$name:/objects/${name##*/}"); done
 	arguments+=(--file "tests/guests/inside.sh:/inside.sh")
 	"$onramp" lab guest "${arguments[@]}" -- sh /inside.sh "${which[@]}" > >(stamp "$log") 2>&1 &
 	child=$!

@@ -8,6 +8,7 @@ use onramp_records::Records;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
+    println!("cargo::rerun-if-changed=table.h");
     println!("cargo::rerun-if-changed=src/guard.c");
     println!("cargo::rerun-if-changed=src/shell.c");
     println!("cargo::rerun-if-changed=shell.h");

@@ -46,7 +46,7 @@ pub use attachment::tune::{Changes, Tuned, tune};
 pub use attachment::upgrade::{BaseChange, UpgradePlan, Upgraded, plan_upgrade, upgrade};
 pub use object::abi::{self, Base, PATHS_MAX};
 pub use object::algorithms::find;
-pub use object::programs;
+pub use object::{outside, programs};
 pub use onramp_algorithm::{self as algorithm, ExitReason};
 pub use pins::parameters::{ParameterSet, parameter_sets, parameter_sets_while};
 pub use pins::{LOCK_TIMEOUT, ROOT, WaitWhile, pinned};

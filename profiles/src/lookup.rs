@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use onramp_algorithm::{self as algorithm, Algorithm, Parameters, did_you_mean};
+use onramp_algorithm::{self as algorithm, Algorithm, Parameters, did_you_mean, outside};
 use onramp_files::bounded;
 use onramp_terminal::failure::Usage;
 use serde::{Serialize, Serializer};
@@ -98,6 +98,11 @@ pub fn parameters(profile: &Profile) -> anyhow::Result<Vec<Parameters>> {
 
 /// The algorithm that a key of the profile names.
 fn find(profile: &Profile, name: &str, key: &str) -> anyhow::Result<Algorithm> {
+    if outside::is_path(name) {
+        let read = outside::open(Path::new(name)).map(Algorithm::from);
+        return read
+            .map_err(|error| Usage::error(format!("profile {}: {key}{name:?}: {error}", profile.name)));
+    }
     algorithm::find(name).ok_or_else(|| {
         let known: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
         Usage::error(format!(

@@ -9,7 +9,7 @@ use clap::{Arg, Command};
 use onramp_algorithm::{self as algorithm, Parameter, Parameters};
 use serde::Serialize;
 
-/// An algorithm's name, or that of its congestion control: offered by completion, checked by the verb, which says what
+/// An algorithm's name, that of its congestion control, or the path of an object from outside the tree: offered by completion, checked by the verb, which says what
 /// there is. The value is the algorithm's name where there is one.
 #[derive(Clone)]
 pub struct AlgorithmName;

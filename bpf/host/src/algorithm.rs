@@ -2,11 +2,13 @@
 
 use crate::contract::{AlgorithmRow, TRAIT_ALWAYS, TRAIT_BASELINE, TRAIT_PACES};
 use crate::ffi;
+use crate::outside::{self, Outside};
 
-/// One slow-start algorithm of the registry.
+/// One slow-start algorithm, of the registry or from outside the tree.
 #[derive(Clone, Copy)]
 pub struct Algorithm {
     pub(crate) row: &'static AlgorithmRow,
+    pub(crate) outside: Option<&'static Outside>,
 }
 
 /// A name for why slow start went on or was left.
@@ -45,13 +47,18 @@ impl Export {
     }
 }
 
-/// Every algorithm, in the order of the registry.
+/// Every algorithm, in the order of the registry, and after them those from outside the tree that this process has read.
 pub fn all() -> impl Iterator<Item = Algorithm> {
-    ffi::rows().iter().map(|row| Algorithm { row })
+    let of_the_tree = ffi::rows().iter().map(Algorithm::of_row);
+    of_the_tree.chain(outside::all().into_iter().map(Algorithm::from))
 }
 
-/// The algorithm of this name, or whose congestion control has it (`search`, `onramp_search`).
+/// The algorithm of this name, or whose congestion control has it (`search`, `onramp_search`), or of the object at this path
+/// ([`outside::open`], which says why there is none).
 pub fn find(name: &str) -> Option<Algorithm> {
+    if outside::is_path(name) {
+        return outside::open(name.as_ref()).ok().map(Algorithm::from);
+    }
     all().find(|algorithm| algorithm.name() == name).or_else(|| find_control(name))
 }
 
@@ -62,12 +69,12 @@ pub fn find_control(name: &str) -> Option<Algorithm> {
 
 /// The algorithm that is used when none is named (`DEFAULT_ALGORITHM`).
 pub fn default() -> Algorithm {
-    Algorithm { row: ffi::default_row() }
+    Algorithm::of_row(ffi::default_row())
 }
 
 /// The algorithm that decides slow starts of the kernel's own CUBIC (`CUBIC_ALGORITHM`).
 pub fn of_cubic() -> Algorithm {
-    Algorithm { row: ffi::cubic_row() }
+    Algorithm::of_row(ffi::cubic_row())
 }
 
 /// The first baseline of the registry: slow start until loss, ECN or timeout.
@@ -76,9 +83,23 @@ pub fn baseline() -> Algorithm {
 }
 
 impl Algorithm {
+    fn of_row(row: &'static AlgorithmRow) -> Self {
+        Self { row, outside: None }
+    }
+
+    /// Its object, of one from outside the tree.
+    pub fn outside(&self) -> Option<&'static Outside> {
+        self.outside
+    }
+
     /// Short name, as on the command line.
     pub fn name(&self) -> &'static str {
         ffi::text(self.row.name)
+    }
+
+    /// What a command line names it by in any process: its name, or the path of its object.
+    pub fn argument(&self) -> String {
+        self.outside.map_or_else(|| self.name().to_owned(), |outside| outside.origin().display().to_string())
     }
 
     /// Name of the congestion control in the kernel, at most 15 characters.
@@ -165,6 +186,12 @@ impl Algorithm {
     /// Bytes of its state that every flow keeps.
     pub fn kept_size(&self) -> usize {
         self.row.kept_size as usize
+    }
+}
+
+impl From<&'static Outside> for Algorithm {
+    fn from(outside: &'static Outside) -> Self {
+        Self { row: &outside.row, outside: Some(outside) }
     }
 }
 

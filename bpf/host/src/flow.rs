@@ -46,6 +46,9 @@ impl Flow {
 
     /// Slow start begins anew: after a timeout or an idle period.
     pub fn restart(&mut self) {
+        if let Some(outside) = self.algorithm().outside {
+            return outside.restart(&mut self.state);
+        }
         let restart = filled(self.algorithm().row.restart);
         // SAFETY: `state` has the size that the row states and the alignment of u64.
         unsafe { restart(self.state_pointer()) }
@@ -67,8 +70,12 @@ impl Flow {
     /// If `ack.mss` is 0, which no driver delivers.
     pub fn on_ack(&mut self, ack: &Ack) -> Verdict {
         assert_ne!(ack.mss, 0, "an ACK without a segment size");
-        let on_ack = filled(self.algorithm().row.on_ack);
         let mut verdict = Verdict::default();
+        if let Some(outside) = self.algorithm().outside {
+            outside.on_ack(&mut self.state, &self.words, ack, &mut verdict);
+            return verdict;
+        }
+        let on_ack = filled(self.algorithm().row.on_ack);
         // SAFETY: state as in `restart`; `words` holds one u64 per parameter (at least one); both structs are made of
         // the headers that the C code was compiled with.
         unsafe { on_ack(self.state_pointer(), self.words.as_ptr().cast(), ack, &raw mut verdict) }
@@ -77,6 +84,9 @@ impl Flow {
 
     /// Slow start is left by loss: the threshold, given the base's own in segments.
     pub fn on_loss(&mut self, ack: &Ack, base_ssthresh: u32) -> u32 {
+        if let Some(outside) = self.algorithm().outside {
+            return outside.on_loss(&mut self.state, &self.words, ack, base_ssthresh);
+        }
         let on_loss = filled(self.algorithm().row.on_loss);
         // SAFETY: as in `on_ack`.
         unsafe { on_loss(self.state_pointer(), self.words.as_ptr().cast(), ack, base_ssthresh) }

@@ -22,6 +22,7 @@ mod flow;
 pub mod guard;
 mod open_loop;
 mod options;
+pub mod outside;
 mod parameters;
 pub mod ramp;
 mod records;

@@ -83,7 +83,10 @@ impl Algorithm {
         // SAFETY: all zero is a value of the row: null pointers and numbers. The function fills it from a state that is
         // whole and aligned.
         let row = unsafe {
-            filled(self.row.picture)(kept.as_ptr().cast(), row.as_mut_ptr());
+            match self.outside {
+                Some(outside) => outside.picture(&kept, row.assume_init_mut()),
+                None => filled(self.row.picture)(kept.as_ptr().cast(), row.as_mut_ptr()),
+            }
             row.assume_init()
         };
         let bars = row.bars.iter().take(row.bar_count as usize).copied().collect();
@@ -120,14 +123,22 @@ impl Parameters {
         let Some(kept) = algorithm.kept(state) else { return Reading::default() };
         let mut reading = TrackReading { value: TRACK_NONE, limit: TRACK_NONE };
         let words = self.to_words();
+        if let Some(outside) = algorithm.outside {
+            outside.track(&kept, &words, ack, &mut reading);
+            return known_reading(reading);
+        }
         // SAFETY: the state is whole and aligned, and there is a word for each parameter, at least one; both structures
         // are made of the headers that the C code was compiled with.
         unsafe {
             filled(algorithm.row.track)(kept.as_ptr().cast(), words.as_ptr().cast(), ack, &raw mut reading);
         }
-        let known = |number: u32| Some(number).filter(|number| *number != TRACK_NONE);
-        Reading { value: known(reading.value), limit: known(reading.limit) }
+        known_reading(reading)
     }
+}
+
+fn known_reading(reading: TrackReading) -> Reading {
+    let known = |number: u32| Some(number).filter(|number| *number != TRACK_NONE);
+    Reading { value: known(reading.value), limit: known(reading.limit) }
 }
 
 #[cfg(test)]

@@ -287,7 +287,7 @@ fn command(
     defaults: &[String],
     default_base: Option<Base>,
 ) -> String {
-    let mut words = vec![format!("onramp attach {}", algorithm.name())];
+    let mut words = vec![format!("onramp attach {}", algorithm.argument())];
     if let Some(set) = state.parameter_sets.first() {
         let mut parameters = algorithm.parameters();
         let mut telemetry_max = Level::Ack;

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use onramp_algorithm::find_control;
+use onramp_algorithm::outside::{self, OutsideError};
 use serde::{Deserialize, Serialize};
 
 use super::clock::Guests;
@@ -11,7 +13,7 @@ use super::{Arm, ExperimentError, Plan, Run, files, run, store};
 use crate::guest::{Guest, Outcome, Stream, image};
 use crate::plot::Curve;
 
-/// Where a guest finds it.
+/// Where a guest finds it; next to it are objects of algorithms from outside the tree.
 pub const PATH: &str = "/job.json";
 /// Its result, next to the files of a run.
 const RESULT: &str = "result.json";
@@ -32,6 +34,19 @@ pub struct Job {
 }
 
 impl Job {
+    /// In a guest: reads the objects of algorithms from outside the tree that the run is to have.
+    ///
+    /// # Errors
+    /// Why one is refused.
+    pub fn read_objects() -> Result<(), OutsideError> {
+        let directory = Path::new(PATH).with_file_name("");
+        let entries = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+        for path in entries.filter(|path| path.extension().is_some_and(|ending| ending == "o")) {
+            outside::open(&path)?;
+        }
+        Ok(())
+    }
+
     fn new(plan: &Plan, arm: &Arm, seed: u64) -> Self {
         // The same run has the same job, whichever experiment it is part of.
         let plan = Plan { repetitions: 1, seed: 0, ..plan.clone() };
@@ -77,7 +92,7 @@ pub(super) fn run_in_guest(
         image: &guests.image,
         command: words.chain(guests.words.iter().cloned()).collect(),
         environment: BTreeMap::new(),
-        inputs: BTreeMap::from([(PATH.to_owned(), json(&job)?)]),
+        inputs: inputs(&job)?,
         memory_mib: MEMORY_MIB,
         seconds: guests.seconds,
     };
@@ -131,6 +146,18 @@ fn take(outcome: &Outcome, directory: &Path) -> Result<(Run, Option<Curve>), Exp
     files::write_json(directory.join(RESULT), &run)?;
     let curve = if run.counts() { serde_json::from_slice(read(CURVE)).ok() } else { None };
     Ok((run, curve))
+}
+
+/// The job, and the objects of algorithms from outside the tree.
+fn inputs(job: &Job) -> Result<BTreeMap<String, Vec<u8>>, ExperimentError> {
+    let mut inputs = BTreeMap::from([(PATH.to_owned(), json(job)?)]);
+    let competitor = job.plan.competitor.iter().map(|competitor| &competitor.congestion_control);
+    for algorithm in competitor.chain([&job.arm.congestion_control]).filter_map(|name| find_control(name)) {
+        if let Some(outside) = algorithm.outside() {
+            inputs.insert(format!("/{}.o", algorithm.name()), outside.whole().to_vec());
+        }
+    }
+    Ok(inputs)
 }
 
 fn json(job: &Job) -> Result<Vec<u8>, ExperimentError> {

@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use onramp_net::namespace::{Namespace, NamespaceError};
 
 use crate::object::abi::{Base, NAMESPACES_MAX, padded, text};
+use crate::object::algorithms;
 use crate::pins::{self, Pins};
 use crate::system::error::Error;
 use crate::system::everywhere::{self, SYSCTL};
@@ -274,7 +275,7 @@ pub(crate) fn require_settable() -> Result<(), Error> {
 pub(crate) fn pass_on(pins: &Pins, only: Option<u64>) -> Result<(), Error> {
     let name = pins.algorithm.congestion_control();
     let records = Records::new(pins);
-    for other in onramp_algorithm::all().filter(|other| *other != pins.algorithm) {
+    for other in algorithms::all().filter(|other| *other != pins.algorithm) {
         let other = Pins::new(other);
         for (cookie, to) in rewritten(&Records::new(&other), &name, &records, only) {
             let failed = other.failed("write", "defaults");

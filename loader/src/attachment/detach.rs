@@ -11,6 +11,7 @@ use crate::attachment::holders::{self, Held};
 use crate::attachment::migrate::Users;
 use crate::attachment::namespaces::{self, NamespaceScan, Taken};
 use crate::attachment::shell;
+use crate::object::algorithms;
 use crate::pins::code;
 use crate::pins::profiles;
 use crate::pins::{DEFAULTS, LINK, Lock, OPERATIONS, Pins, ROOT};
@@ -243,7 +244,7 @@ pub fn detachable() -> Result<Detachable, Error> {
     kernel::require_everywhere("detach")?;
     let (scan, loaded) = (NamespaceScan::of_all()?, code::loaded()?);
     let mut algorithms = Vec::new();
-    for algorithm in onramp_algorithm::all() {
+    for algorithm in algorithms::all() {
         let pins = Pins::new(algorithm);
         if pins.exist()?
             || scan.has(&algorithm.congestion_control())

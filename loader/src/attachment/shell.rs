@@ -7,6 +7,7 @@ use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object};
 
 use crate::object::abi::{Attachment, Base, Guard, ParameterSlot, bytes_of};
+use crate::object::algorithms;
 use crate::object::open::{self, Mode, PATHS};
 use crate::pins::profiles::{self, CHOICES, STARTS};
 use crate::pins::tables;
@@ -90,6 +91,7 @@ impl<'a> Shell<'a> {
             }
         }
         tables::pin(pins)?;
+        algorithms::pin_object(pins.algorithm, &pins.directory)?;
         if contents.applied {
             pins.mark_applied()?;
         }

@@ -7,7 +7,7 @@ use crate::object::embedded::object;
 
 fn btf_of(name: &str) -> (tempfile::NamedTempFile, Btf<'static>) {
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), object(name).unwrap()).unwrap();
+    std::fs::write(file.path(), object(name)).unwrap();
     let btf = Btf::from_path(file.path()).unwrap();
     (file, btf)
 }

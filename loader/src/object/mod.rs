@@ -2,6 +2,7 @@
 
 pub mod abi;
 pub(crate) mod algorithms;
+mod clang;
 mod constant;
 mod embedded;
 #[cfg(test)]
@@ -10,4 +11,5 @@ pub(crate) mod level;
 mod log;
 pub(crate) mod open;
 mod operations;
+pub mod outside;
 pub mod programs;

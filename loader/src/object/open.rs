@@ -31,11 +31,11 @@ struct Fitted {
 }
 
 impl Fitted {
-    fn open(name: &str, kernel: &Kernel) -> Result<Self, Error> {
+    fn open(name: &str, bytes: &[u8], kernel: &Kernel) -> Result<Self, Error> {
         let in_memory = || Error::io("write", "the types of an object in memory");
         let types = memfd_create("onramp-types", MFdFlags::MFD_CLOEXEC);
         let mut types = File::from(types.map_err(|errno| in_memory()(errno.into()))?);
-        let object = open(name, Some(&types))?;
+        let object = open(name, bytes, Some(&types))?;
         // Which types it asks for is known when it is open; libbpf reads them when it loads it.
         let asked = operations::names(&object).map_err(failed("prepare", name))?;
         let excerpt = kernel.types().excerpt(asked.iter().map(String::as_str));
@@ -49,16 +49,14 @@ impl Fitted {
 }
 
 /// Opens an object. `types`: what it will be fitted to; `None`: it reads nothing of the kernel's.
-fn open(name: &str, types: Option<&File>) -> Result<OpenObject, Error> {
+fn open(name: &str, bytes: &[u8], types: Option<&File>) -> Result<OpenObject, Error> {
     log::capture();
     let mut builder = ObjectBuilder::default();
     let named = match types {
         Some(types) => builder.btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd())),
         None => Ok(&mut builder),
     };
-    named
-        .and_then(|builder| builder.name(name)?.open_memory(object(name).unwrap_or_default()))
-        .map_err(failed("open", name))
+    named.and_then(|builder| builder.name(name)?.open_memory(bytes)).map_err(failed("open", name))
 }
 
 /// What a shell does in addition to its algorithm; what it does not is left out of its code.
@@ -148,12 +146,19 @@ fn share(object: &mut OpenObject, pinned: &[(&str, PathBuf)]) -> Result<(), Erro
 
 fn fitted(algorithm: Algorithm, base: Base, mode: Mode, kernel: &Kernel) -> Result<Fitted, Error> {
     let name = algorithm.name();
-    let mut opened = match base {
-        Base::Bbr => Fitted::open(&format!("{name}_bbr"), kernel)?,
-        Base::Cubic | Base::Reno => Fitted::open(name, kernel)?,
-    };
+    let mut opened = Fitted::open(name, shell_bytes(algorithm, base), kernel)?;
     decide(&mut opened.object, algorithm, base, mode, kernel).map_err(failed("prepare", name))?;
     Ok(opened)
+}
+
+/// The object of an algorithm's shell.
+fn shell_bytes(algorithm: Algorithm, base: Base) -> &'static [u8] {
+    match (algorithm.outside(), base) {
+        (Some(outside), Base::Bbr) => outside.bbr(),
+        (Some(outside), Base::Cubic | Base::Reno) => outside.whole(),
+        (None, Base::Bbr) => object(&format!("{}_bbr", algorithm.name())),
+        (None, Base::Cubic | Base::Reno) => object(algorithm.name()),
+    }
 }
 
 /// Sets what is decided of a shell before it is loaded.
@@ -202,7 +207,7 @@ pub(crate) struct Migrating<'a> {
 /// Loads the iterators that move sockets from one control to another, and that find them; moves nothing.
 pub(crate) fn migrate(migrating: Migrating<'_>, kernel: &Kernel) -> Result<Object, Error> {
     let Migrating { from, to, current } = migrating;
-    let mut opened = Fitted::open("migrate", kernel)?;
+    let mut opened = Fitted::open("migrate", object("migrate"), kernel)?;
     for (section, name) in [(".rodata.from", from), (".rodata.to", to.unwrap_or_default())] {
         constant::set(&mut opened.object, section, &padded::<16>(name))
             .map_err(failed("prepare", "migrate"))?;
@@ -218,17 +223,17 @@ pub(crate) fn migrate(migrating: Migrating<'_>, kernel: &Kernel) -> Result<Objec
 
 /// Loads the maps that all algorithms share.
 pub(crate) fn telemetry() -> Result<Object, Error> {
-    open("telemetry", None)?.load().map_err(failed("load", "telemetry"))
+    open("telemetry", object("telemetry"), None)?.load().map_err(failed("load", "telemetry"))
 }
 
 /// Loads the maps that the selection and all algorithms share.
 pub(crate) fn profiles() -> Result<Object, Error> {
-    open("profiles", None)?.load().map_err(failed("load", "profiles"))
+    open("profiles", object("profiles"), None)?.load().map_err(failed("load", "profiles"))
 }
 
 /// Loads the map of learned paths.
 pub(crate) fn paths() -> Result<Object, Error> {
-    open(PATHS, None)?.load().map_err(failed("load", PATHS))
+    open(PATHS, object(PATHS), None)?.load().map_err(failed("load", PATHS))
 }
 
 /// What is watched.
@@ -244,7 +249,7 @@ pub struct Watch {
 
 /// Loads the observer of flows on any control; watches nothing yet.
 pub(crate) fn shadow(watch: Watch, kernel: &Kernel) -> Result<Object, Error> {
-    let mut opened = Fitted::open("shadow", kernel)?;
+    let mut opened = Fitted::open("shadow", object("shadow"), kernel)?;
     for (section, value) in [
         (".rodata.established", u32::from(watch.established)),
         (".rodata.past", u32::from(watch.past)),
@@ -259,7 +264,7 @@ pub(crate) fn shadow(watch: Watch, kernel: &Kernel) -> Result<Object, Error> {
 /// Loads the program that gives connections what rules say, with those of its maps that are pinned, by name, and others of
 /// its own.
 pub(crate) fn select(pinned: &[(&str, PathBuf)], kernel: &Kernel) -> Result<Object, Error> {
-    let mut opened = Fitted::open("select", kernel)?;
+    let mut opened = Fitted::open("select", object("select"), kernel)?;
     share(&mut opened.object, pinned)?;
     opened.load("select")
 }
@@ -301,16 +306,27 @@ mod tests {
         // The shells read the same of the kernel: that of the least algorithm stands for all, over each base.
         let plain = onramp_algorithm::find("plain").unwrap();
         for (base, name) in [(Base::Cubic, "plain"), (Base::Bbr, "plain_bbr")] {
-            let mut whole = open(name, None).unwrap();
+            let mut whole = open(name, object(name), None).unwrap();
             decide(&mut whole, plain, base, Mode::everything(base), &kernel).unwrap();
             let fitted = shell(plain, base, &kernel).unwrap();
             compared += same_as_by_all_types(name, fitted, Ok(whole));
         }
         let none = Migrating { from: "", to: None, current: None };
-        compared += same_as_by_all_types("migrate", migrate(none, &kernel).unwrap(), open("migrate", None));
-        compared += same_as_by_all_types("select", select(&[], &kernel).unwrap(), open("select", None));
-        compared +=
-            same_as_by_all_types("shadow", shadow(Watch::default(), &kernel).unwrap(), open("shadow", None));
+        compared += same_as_by_all_types(
+            "migrate",
+            migrate(none, &kernel).unwrap(),
+            open("migrate", object("migrate"), None),
+        );
+        compared += same_as_by_all_types(
+            "select",
+            select(&[], &kernel).unwrap(),
+            open("select", object("select"), None),
+        );
+        compared += same_as_by_all_types(
+            "shadow",
+            shadow(Watch::default(), &kernel).unwrap(),
+            open("shadow", object("shadow"), None),
+        );
         assert!(compared > 10_000, "only {compared} instructions");
     }
 }

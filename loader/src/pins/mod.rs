@@ -30,12 +30,12 @@ use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use onramp_algorithm::Algorithm;
 
 use crate::object::abi::{Attachment, Base, Counters, ParameterSlot};
+use crate::object::algorithms;
 use crate::system::error::Error;
 use crate::system::kernel::{self, BPFFS};
 use crate::system::trust;
 
-/// Directory of all pins.
-pub const ROOT: &str = "/sys/fs/bpf/onramp";
+pub use crate::object::algorithms::ROOT;
 
 /// Maps that every object of every onramp has, pinned by their names.
 pub(crate) const MAPS: [&str; 5] = [FLOWS, "params", "counters", "attachment", DEFAULTS];
@@ -292,15 +292,14 @@ impl Pins {
 /// [`Error::Privilege`], [`Error::Io`] where this process may not look.
 pub fn pinned() -> Result<Vec<Algorithm>, Error> {
     let has = |algorithm: Algorithm| Ok(Pins::new(algorithm).exist()?.then_some(algorithm));
-    let pinned: Result<_, _> =
-        onramp_algorithm::all().filter_map(|algorithm| has(algorithm).transpose()).collect();
+    let pinned: Result<_, _> = algorithms::all().filter_map(|algorithm| has(algorithm).transpose()).collect();
     pinned.or_else(|error| kernel::require_privilege("a look at what is attached").and(Err(error)))
 }
 
 /// What a control does after slow start; `None`: it is neither a base nor attached over a known one.
 pub(crate) fn base_of(control: &str) -> Option<Base> {
     let attached = || {
-        let algorithm = onramp_algorithm::all().find(|one| one.congestion_control() == control)?;
+        let algorithm = algorithms::all().find(|one| one.congestion_control() == control)?;
         let bytes = Pins::new(algorithm).attachment_bytes().ok()?;
         Base::known(Attachment::of_size(&bytes)?.base)
     };

@@ -9,6 +9,7 @@ use aya::maps::{Array, MapData};
 use libbpf_rs::{MapCore, MapHandle};
 
 use crate::object::abi::{Path, PathKey, ProfileName, SELECT_PROFILES_MAX, padded, text};
+use crate::object::algorithms;
 use crate::object::open::{self, PATHS};
 use crate::pins::{self, Pins, ROOT, SELECT, map_failed};
 use crate::system::error::Error;
@@ -87,7 +88,7 @@ pub(crate) fn tidy() -> Result<(), Error> {
     if !pins::is_there(&directory())? || selection_exists()? {
         return Ok(());
     }
-    for algorithm in onramp_algorithm::all() {
+    for algorithm in algorithms::all() {
         if Pins::new(algorithm).exist()? || Pins::other_of(algorithm).exist()? {
             return Ok(());
         }

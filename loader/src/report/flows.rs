@@ -9,6 +9,7 @@ use onramp_algorithm::{Ack, Algorithm, ExitReason, Export, INITIAL_WINDOW, Param
 use onramp_net::sock_diag::{self, SockDiag, Socket, SocketMemory, States, TcpInfo, TcpState};
 
 use crate::object::abi::{Base, Counters, ExitRecord, FlowHeader, FlowTelemetry, flow_flag, read};
+use crate::object::algorithms;
 use crate::pins::code;
 use crate::pins::parameters::{self, ParameterSet};
 use crate::pins::{self, FLOW_TELEMETRY, FLOWS, Pins};
@@ -218,7 +219,7 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
     let mut flows = Vec::new();
     SockDiag::open()?.dump(States::CONNECTED, &fds, |socket| {
         let control = socket.congestion_control.as_deref();
-        let Some(algorithm) = control.and_then(onramp_algorithm::find_control) else { return };
+        let Some(algorithm) = control.and_then(algorithms::find_control) else { return };
         if keep(&socket) {
             let storage = storages.iter().find(|storage| storage.algorithm == algorithm);
             flows.push(Flow {
@@ -259,7 +260,7 @@ pub fn older_code() -> Result<Vec<Algorithm>, Error> {
     let has_older = |algorithm: &Algorithm| {
         loaded.is_none() || !code::unpinned(&loaded, &Pins::new(*algorithm)).is_empty()
     };
-    Ok(onramp_algorithm::all().filter(has_older).collect())
+    Ok(algorithms::all().filter(has_older).collect())
 }
 
 /// The ports of the current network namespace with a listening socket.

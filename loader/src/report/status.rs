@@ -11,6 +11,7 @@ use crate::attachment::migrate::Users;
 use crate::attachment::namespaces::NamespaceScan;
 use crate::host;
 use crate::object::abi::{Attachment, Base, Counters, text};
+use crate::object::algorithms;
 use crate::pins::code;
 use crate::pins::parameters::{self, ParameterSet};
 use crate::pins::profiles;
@@ -164,7 +165,7 @@ pub fn pinned_status(wait: WaitWhile<'_>) -> Result<Pinned, Error> {
         Ok(state_of(&Pins::new(algorithm), registered)?.map(|state| (algorithm, state)))
     };
     Ok(Pinned {
-        algorithms: onramp_algorithm::all()
+        algorithms: algorithms::all()
             .filter_map(|algorithm| state(algorithm).transpose())
             .collect::<Result<_, Error>>()?,
         consumers: consumers_locked().map_err(kernel::explained),
@@ -183,7 +184,7 @@ pub fn status() -> Result<Host, Error> {
     let mut scan = NamespaceScan::of_all()?;
     let loaded = code::loaded()?;
     let (mut algorithms, mut of_processes, mut kernel) = (Vec::new(), None, None);
-    for algorithm in onramp_algorithm::all() {
+    for algorithm in algorithms::all() {
         let name = algorithm.congestion_control();
         let pins = Pins::new(algorithm);
         let has = scan.has(&name) || !code::unpinned(&loaded, &pins).is_empty();

@@ -6,6 +6,7 @@ use onramp_algorithm::{Algorithm, StartPolicies};
 
 use super::rule::Rule;
 use crate::object::abi::Base;
+use crate::object::algorithms;
 use crate::object::open;
 use crate::pins::{Pins, parameters};
 use crate::system::error::Error;
@@ -40,7 +41,7 @@ pub fn missing_starts(rules: &[Rule]) -> BTreeSet<String> {
     let controls: BTreeSet<_> =
         rules.iter().filter(|rule| rule.choice.resume.is_some()).map(|rule| &rule.choice.control).collect();
     let cannot = |control: &&&String| {
-        let pins = onramp_algorithm::find_control(control).map(Pins::new);
+        let pins = algorithms::find_control(control).map(Pins::new);
         pins.filter(|pins| pins.exist().unwrap_or(false)).is_some_and(|pins| of_pins(&pins).is_err())
     };
     controls.iter().filter(cannot).map(|control| (*control).clone()).collect()

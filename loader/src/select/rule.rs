@@ -14,6 +14,7 @@ use crate::object::abi::{
     SELECT_BARE_BITS, SELECT_HEAD_BITS, SELECT_SHAPES_BITS, SelectKey, SelectRule, padded, select_family,
     select_named, select_side, text,
 };
+use crate::object::algorithms;
 use crate::pins::profiles::Names;
 use crate::system::error::Error;
 
@@ -271,8 +272,7 @@ impl Choice {
 
     /// The control as it is named on the command line: an algorithm by its own name.
     pub fn name(&self) -> &str {
-        onramp_algorithm::find_control(&self.control)
-            .map_or(self.control.as_str(), |algorithm| algorithm.name())
+        algorithms::find_control(&self.control).map_or(self.control.as_str(), |algorithm| algorithm.name())
     }
 }
 

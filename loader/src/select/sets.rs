@@ -8,6 +8,7 @@ use onramp_algorithm::{Algorithm, Parameters};
 use super::program::Selector;
 use super::rule::Rule;
 use crate::object::abi::{Attachment, PROFILE_MAX, padded, text};
+use crate::object::algorithms;
 use crate::object::level::Level;
 use crate::pins::profiles::Names;
 use crate::pins::{self, Pins, parameters};
@@ -35,7 +36,7 @@ pub(super) fn named(rules: &[Rule]) -> Named {
 /// What rules name and their algorithm has not, as far as it is attached; its own parameters take the place.
 pub(super) fn missing(named: &Named) -> Named {
     let has = |(control, profile): &&(String, String)| {
-        onramp_algorithm::find_control(control).is_some_and(|algorithm| {
+        algorithms::find_control(control).is_some_and(|algorithm| {
             let pins = Pins::new(algorithm);
             !pins.exist().unwrap_or(true)
                 || pins.attachment().map_or(true, |attachment| find(&attachment, profile).is_some())
@@ -54,7 +55,7 @@ pub(super) fn require_room(rules: &[Rule], anew: &[Algorithm]) -> Result<(), Err
         wanted.entry(control).or_default().push(profile);
     }
     for (control, profiles) in wanted {
-        let Some(algorithm) = onramp_algorithm::find_control(&control) else { continue };
+        let Some(algorithm) = algorithms::find_control(&control) else { continue };
         let mut taken = Vec::new();
         if !anew.contains(&algorithm)
             && let Some((pins, attachment)) = others(algorithm)
@@ -85,7 +86,7 @@ pub(super) fn require_room(rules: &[Rule], anew: &[Algorithm]) -> Result<(), Err
 /// [`Error::TooManyProfiles`].
 pub(super) fn provide(rules: &[Rule], profiles: &[Profile]) -> Result<(), Error> {
     for (control, name) in named(rules) {
-        let Some(algorithm) = onramp_algorithm::find_control(&control) else { continue };
+        let Some(algorithm) = algorithms::find_control(&control) else { continue };
         let pins = parameters::attached(algorithm)?;
         let mut attachment = pins.attachment()?;
         if find(&attachment, &name).is_some() {

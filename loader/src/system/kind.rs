@@ -40,6 +40,7 @@ impl Error {
             | Self::NoCgroup { .. }
             | Self::PartOfCgroups { .. } => Kind::Unsupported,
             Self::UnknownAlgorithm { .. }
+            | Self::Outside(_)
             | Self::Parameter(_)
             | Self::UnknownProfile { .. }
             | Self::TooManyProfiles { .. }

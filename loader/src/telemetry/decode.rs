@@ -5,6 +5,7 @@ use onramp_algorithm::{Algorithm, CongestionState, EventKind, ExitReason, Parame
 
 use super::event::{EndEvent, Event, ExitEvent, FlowEvent, RoundEvent, StateEvent, What};
 use crate::object::abi::{self, ABI_VERSION, address, read, text};
+use crate::object::algorithms;
 use crate::system::error::Error;
 
 /// An event, and the losses of its reader when it was written.
@@ -20,7 +21,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(Event, u64), Error> {
         return Err(bad(format!("it says {} bytes and has {}", head.size, bytes.len())));
     }
     let control = text(&head.control);
-    let algorithm = onramp_algorithm::find_control(&control)
+    let algorithm = algorithms::find_control(&control)
         .ok_or_else(|| bad(format!("this onramp does not know the congestion control {control:?}")))?;
     let event = Event {
         time_ns: head.time_ns,

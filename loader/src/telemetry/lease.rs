@@ -20,6 +20,7 @@ use nix::unistd::{ForkResult, fork, pipe2};
 
 use crate::object::abi::CONSUMER_MAX;
 use crate::object::abi::shared::Telemetry;
+use crate::object::algorithms;
 use crate::object::level::Level;
 use crate::pins::{Pins, ROOT, TELEMETRY_MAPS};
 use crate::system::clock::monotonic_ns;
@@ -168,9 +169,7 @@ impl Unused {
             files: TELEMETRY_MAPS.iter().map(|name| text(directory.join(name))).collect(),
             directory: text(directory),
             root: text(root),
-            algorithms: onramp_algorithm::all()
-                .map(|algorithm| text(Pins::new(algorithm).directory))
-                .collect(),
+            algorithms: algorithms::all().map(|algorithm| text(Pins::new(algorithm).directory)).collect(),
         }
     }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is replayed: algorithms with settings, and every combination of swept values.
 
-use onramp_algorithm::{Algorithm, ParameterError, did_you_mean, find};
+use std::path::Path;
+
+use onramp_algorithm::{Algorithm, ParameterError, did_you_mean, find, outside};
 use thiserror::Error;
 
 use super::with_settings;
@@ -29,6 +31,9 @@ pub enum CandidateError {
         /// The names that exist.
         known: String,
     },
+    /// The object of an algorithm from outside the tree was refused.
+    #[error("{0}")]
+    Outside(String),
     /// A parameter was refused.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
@@ -71,10 +76,16 @@ pub fn candidates(
     }
     let mut candidates = Vec::new();
     for name in algorithms {
-        let algorithm = find(name).ok_or_else(|| CandidateError::Algorithm {
-            name: name.clone(),
-            known: onramp_algorithm::all().map(|one| one.name()).collect::<Vec<_>>().join(", "),
-        })?;
+        let algorithm = if outside::is_path(name) {
+            outside::open(Path::new(name))
+                .map(Algorithm::from)
+                .map_err(|error| CandidateError::Outside(error.to_string()))?
+        } else {
+            find(name).ok_or_else(|| CandidateError::Algorithm {
+                name: name.clone(),
+                known: onramp_algorithm::all().map(|one| one.name()).collect::<Vec<_>>().join(", "),
+            })?
+        };
         let own: Vec<String> =
             settings.iter().filter_map(|setting| for_algorithm(algorithm, setting)).collect();
         let mut combinations = vec![own];

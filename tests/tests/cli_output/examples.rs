@@ -10,7 +10,7 @@ use onramp_tests::cli::{self, onramp};
 
 /// Verbs whose examples are not run here, and why. They are parsed all the same (`arguments.rs` of both programs), and what they do is
 /// tested by the programs next to this one, in guests.
-const ONLY_PARSED: [(&str, &str); 41] = [
+const ONLY_PARSED: [(&str, &str); 43] = [
     ("attach", "changes the kernel"),
     ("confirm", "changes the kernel"),
     ("detach", "changes the kernel"),
@@ -50,12 +50,14 @@ const ONLY_PARSED: [(&str, &str); 41] = [
     ("profile show ./mine.toml", "needs a profile of its own"),
     ("profile import", "needs a trace; done by its own tests"),
     ("lab", "makes guests"),
+    ("build", "needs a header; done by the test of docs/outside.md"),
+    ("sim compare --arms cubic,./mine.o", "needs an object; done by the test of docs/outside.md"),
     ("sim agree tests", "simulates sixty transfers; run by the tests of the simulator"),
     ("help", "has no example"),
 ];
 
 /// Verbs of the laboratory that make no guest.
-const WITHOUT_A_GUEST: [&str; 6] = ["bench", "model", "plot", "profile", "qlog", "sim"];
+const WITHOUT_A_GUEST: [&str; 8] = ["bench", "build", "model", "new", "plot", "profile", "qlog", "sim"];
 
 /// What says by another code than 0 that something does not hold.
 const HOLDS_NOT: [&str; 2] = ["onramp lab model buffers --default-bytes", "onramp sim reproduce bod-model"];

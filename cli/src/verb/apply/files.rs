@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::Context;
 use onramp_files::bounded;
-use onramp_loader::algorithm::Algorithm;
+use onramp_loader::algorithm::{self, Algorithm};
 use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{Profile, Rule, Target};
 use onramp_loader::telemetry::Level;
@@ -228,6 +228,11 @@ impl Reading {
         }
         for (name, wanted) in &file.attach {
             let place = source.place(name.span().start);
+            if algorithm::outside::is_path(name.get_ref()) {
+                return Err(
+                    place.error("files name algorithms of onramp: attach an object by `onramp attach`")
+                );
+            }
             let algorithm =
                 onramp_loader::find(name.get_ref()).map_err(|error| place.error(&error.to_string()))?;
             let name = algorithm.name();

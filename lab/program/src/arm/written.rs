@@ -1,8 +1,10 @@
 //! Arms as they are written: `search`, `search:exit_action=hold`, `plain:base=reno:host.tcp_sack=off`.
 
+use std::path::Path;
+
 use onramp_lab::experiment::KnownPath;
 use onramp_loader::Base;
-use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, Named, Options, StartPolicies};
+use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, Named, Options, StartPolicies, outside};
 use onramp_loader::select;
 use onramp_profiles::host::HostSpec;
 use onramp_profiles::link::LinkSpec;
@@ -54,7 +56,12 @@ impl<'a> Written<'a> {
     pub fn parse(label: &'a str) -> anyhow::Result<Self> {
         let mut parts = label.split(':');
         let name = parts.next().unwrap_or_default();
-        let algorithm = algorithm::find(name);
+        let algorithm = if outside::is_path(name) {
+            let read = outside::open(Path::new(name)).map(Algorithm::from);
+            Some(read.map_err(|error| Usage::error(format!("arm {label:?}: {error}")))?)
+        } else {
+            algorithm::find(name)
+        };
         let mut arm = Self {
             label,
             name,

@@ -12,6 +12,7 @@ mod kernel;
 mod matrix;
 mod model;
 mod once;
+mod outside;
 mod pairs;
 mod plot;
 mod population;
@@ -39,6 +40,8 @@ use crate::output::Output;
 /// A verb with its arguments; what `--help` says of it stands with its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    New(outside::New),
+    Build(outside::Build),
     Run(compare::RunOne),
     Compare(Box<compare::Compare>),
     Sweep(sweep::Sweep),
@@ -77,6 +80,8 @@ impl Verb {
     /// Does it; returns the exit code. `line` is the whole command line.
     pub fn run(self, line: fn() -> Command, output: &Output) -> anyhow::Result<u8> {
         match self {
+            Self::New(verb) => verb.run(output),
+            Self::Build(verb) => verb.run(output),
             Self::Run(verb) => verb.run(output),
             Self::Compare(verb) => verb.run(output),
             Self::Sweep(verb) => verb.run(output),

@@ -33,6 +33,7 @@ impl Once {
         let text = std::fs::read(JOB_PATH).with_context(|| format!("cannot read {JOB_PATH}"))?;
         let mut job: Job =
             serde_json::from_slice(&text).with_context(|| format!("cannot read {JOB_PATH}"))?;
+        Job::read_objects()?;
         let arms = Arms::of_job(&job)?;
         if let Some(arm) = arms.arms.first() {
             job.arm.ready.clone_from(&arm.ready);

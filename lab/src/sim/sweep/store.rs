@@ -84,14 +84,18 @@ fn file(path: &Path) -> impl FnOnce(io::Error) -> SweepError + '_ {
     |source| SweepError::File { path: path.to_owned(), source }
 }
 
-/// SHA-256 of the program that runs.
+/// SHA-256 of the program that runs, with the objects that it has read of algorithms from outside the tree.
 ///
 /// # Errors
 /// [`SweepError::File`].
 pub fn program() -> Result<String, SweepError> {
     let path = Path::new("/proc/self/exe");
     let bytes = fs::read(path).map_err(file(path))?;
-    Ok(format!("sha256:{}", hex(&Sha256::digest(&bytes))))
+    let mut digest = Sha256::new_with_prefix(&bytes);
+    for outside in onramp_algorithm::all().filter_map(|algorithm| algorithm.outside()) {
+        digest.update(outside.whole());
+    }
+    Ok(format!("sha256:{}", hex(&digest.finalize())))
 }
 
 /// A sweep's directory.
@@ -198,7 +202,7 @@ fn check(directory: &Path, bytes: &[u8], wanted: &Definition) -> Result<(), Swee
         (found.arms == wanted.arms, "list of arms"),
         (found.kernel == wanted.kernel, "kernel"),
         (found.timeout_seconds == wanted.timeout_seconds, "timeout"),
-        (found.program == wanted.program, "program"),
+        (found.program == wanted.program, "program, or the object of an arm,"),
     ] {
         if !same {
             return Err(other(what));

@@ -19,6 +19,7 @@ use crate::attachment::basis::{self, Basis};
 use crate::attachment::defaults;
 use crate::host::{HYSTART, parameter};
 use crate::object::abi::Base;
+use crate::object::algorithms;
 use crate::object::open;
 use crate::object::open::Migrating;
 use crate::pins::base_of;
@@ -157,7 +158,7 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
     };
     let without_cubic = if kernel.missing_cubic().is_some() { "use --base reno" } else { REFUSED };
     let mut checks: Vec<Check> = Vec::new();
-    for algorithm in onramp_algorithm::all() {
+    for algorithm in algorithms::all() {
         let result = tried(open::shell(algorithm, Base::Cubic, kernel));
         checks.push(Check::new(algorithm.name(), "onramp attach, base cubic", result, without_cubic));
     }
@@ -241,7 +242,7 @@ fn rules() -> Option<Check> {
 /// Rules that say what is known of a path, for a control whose connections start without it.
 fn starts() -> Option<Check> {
     let cannot = select::missing_starts(&select::selection().ok().flatten()?.rules);
-    let algorithm = onramp_algorithm::find_control(cannot.first()?)?.name();
+    let algorithm = algorithms::find_control(cannot.first()?)?.name();
     let found = format!("those of {} have no effect", cannot.into_iter().collect::<Vec<_>>().join(", "));
     let advice = format!("`onramp upgrade {algorithm} --start resume`; over base bbr there is no such start");
     Some(Check::ok("known paths of select", "select --resume", found).warned(advice))
@@ -314,7 +315,7 @@ fn queueing() -> Check {
 /// Where this namespace has an algorithm as default: who has not.
 fn other_defaults() -> Option<Check> {
     let name = Namespace::current().ok()?.sysctl_get(SYSCTL).ok()?;
-    let algorithm = onramp_algorithm::find_control(&name)?.name();
+    let algorithm = algorithms::find_control(&name)?.name();
     let everywhere = defaults::defaults_everywhere().ok()?;
     let keep: Vec<_> = everywhere.of.iter().filter(|one| one.name != name).collect();
     let row = |found: String| {
@@ -339,7 +340,7 @@ fn default_control() -> Check {
         Ok(default) => default,
         Err(error) => return check(error.to_string()),
     };
-    let attached = onramp_algorithm::all().find(|one| one.congestion_control() == default);
+    let attached = algorithms::all().find(|one| one.congestion_control() == default);
     match (attached, base_of(&default)) {
         (Some(algorithm), Some(base)) => {
             let found = format!("{default}, base {}", base.name());

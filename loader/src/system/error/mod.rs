@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use onramp_algorithm::ParameterError;
+use onramp_algorithm::outside::OutsideError;
 use onramp_net::namespace::NamespaceError;
 use onramp_net::receiver::ReceiverError;
 use onramp_net::route::RouteError;
@@ -44,6 +45,9 @@ pub enum Error {
         /// What there is.
         known: String,
     },
+    /// An object that is no algorithm, or not for this onramp.
+    #[error(transparent)]
+    Outside(#[from] OutsideError),
     /// A parameter setting that is not valid.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
