@@ -90,6 +90,28 @@ enum after_exit { AFTER_EXIT_ROWS(RECORD_CONSTANT) };
 
 enum start_policy { START_POLICY_ROWS(RECORD_CONSTANT) };
 
+/* How far a start from memory has come (RFC 9959, section 3); after the last phase a connection is like any other. */
+#define START_PHASE_ROWS(X)                                                                                            \
+	X(START_RECONNAISSANCE, reconnaissance, "the first window is on its way")                                      \
+	X(START_UNVALIDATED, unvalidated, "the window goes to what is remembered")                                     \
+	X(START_VALIDATING, validating, "what that has sent is being acknowledged")                                    \
+	X(START_OVER, over, "as without memory")
+
+enum start_phase { START_PHASE_ROWS(RECORD_CONSTANT) };
+
+/* Why a start from memory is over. */
+#define START_END_ROWS(X)                                                                                              \
+	X(START_VALIDATED, validated, "all that the jump sent is acknowledged")                                        \
+	X(START_RETREAT, retreat, "a loss, mark or timeout in what the jump sent")                                     \
+	X(START_CONGESTION, congestion, "a loss, mark or timeout before the jump")                                     \
+	X(START_RTT, rtt, "the RTT is less than half or more than twice the remembered one")                           \
+	X(START_NO_GAIN, no_gain, "doubling comes as far as soon")                                                     \
+	X(START_EXIT, exit, "slow start has ended")                                                                    \
+	X(START_REFUSED, refused, "over BBR, after a repeated handshake, with a threshold, or with another RTT")       \
+	X(START_LATE, late, "the application had so little to send for so long that the claim is void or another's")
+
+enum start_end { START_NONE, START_END_ROWS(RECORD_CONSTANT) };
+
 /* How the first slow start ended. */
 #define EXIT_FIELDS(X)                                                                                                 \
 	X(at_us, since_start_us, u64, "us", PLAIN, BEFORE, "since the first data was sent")                            \
@@ -145,16 +167,17 @@ _Static_assert(sizeof(struct round_payload) == 72, "round_payload is part of the
 	X(busy_us, busy_us, u64, "us", PLAIN, DURING,                                                                  \
 	  "time with data to send or unacknowledged, in jiffies; the two limited times are parts of it")               \
 	X(receive_window_limited_us, receive_window_limited_us, u64, "us", PLAIN, DURING,                              \
-	  "of the busy time, that in which the receive window was the limit")                                          \
+	  "of the busy time, that limited by the receive window")                                                      \
 	X(send_buffer_limited_us, send_buffer_limited_us, u64, "us", PLAIN, DURING,                                    \
-	  "of the busy time, that in which the send buffer was the limit")                                             \
+	  "of the busy time, that limited by the send buffer")                                                         \
 	X(idle_us, idle_us, u64, "us", PLAIN, DURING,                                                                  \
-	  "time since the first data was sent that was not busy: the application had given nothing to send; 0 also "   \
-	  "where that time is not known")                                                                              \
+	  "of the time since the first data was sent, that with nothing to send; 0 also if unknown")                   \
 	X(smoothed_rtt_us, smoothed_rtt_us, u32, "us", ZERO, AFTER, "at the end; 0: none")                             \
 	X(min_rtt_us, min_rtt_us, u32, "us", ZERO, AFTER, "at the end; 0: none")                                       \
 	X(cwnd, cwnd_segments, u32, "segments", PLAIN, AFTER, "congestion window at the end")                          \
-	X(ssthresh, ssthresh_segments, u32, "segments", THRESHOLD, AFTER, "slow start threshold at the end")
+	X(ssthresh, ssthresh_segments, u32, "segments", THRESHOLD, AFTER, "slow start threshold at the end")           \
+	X(start_end, start_end, u32, "", start_end, AFTER, "how a start from memory ended; empty: none")               \
+	X(jump, jump_segments, u32, "segments", ZERO, AFTER, "window that it jumped to; 0: none")
 
 struct end_payload {
 	END_FIELDS(RECORD_FIELD)
@@ -307,7 +330,9 @@ struct flow_counts {
 	X(congestion_state, CONGESTION_STATE_ROWS, "The kernel's congestion state of a connection.")                   \
 	X(event_kind, EVENT_KIND_ROWS, "What an event is about.")                                                      \
 	X(after_exit, AFTER_EXIT_ROWS, "An option of the base for what comes after slow start.")                       \
-	X(start_policy, START_POLICY_ROWS, "What a connection does at its start.")
+	X(start_policy, START_POLICY_ROWS, "What a connection does at its start.")                                     \
+	X(start_phase, START_PHASE_ROWS, "How far a start from memory has come.")                                      \
+	X(start_end, START_END_ROWS, "Why a start from memory is over.")
 #define RECORD_STRUCTURES(X)                                                                                           \
 	X(ack, ACK_FIELDS)                                                                                             \
 	X(verdict, VERDICT_FIELDS)                                                                                     \

@@ -67,7 +67,7 @@ fn build() -> Result<(), String> {
 fn bindings(out: &Path) -> Result<(), String> {
     let header = "src/crossing.h";
     let files = ["abi.h", "events.h", "guard.h", "holders.h", "select.h", "shadow.h", "path.h"];
-    Bindings { header, files: &files, others: &[], without: &SHARED, atomic: false, records: None }
+    Bindings { header, files: &files, others: &["start"], without: &SHARED, atomic: false, records: None }
         .write(&out.join("abi.rs"))?;
     let shared = Bindings { header, files: &[], others: &SHARED, without: &[], atomic: true, records: None };
     shared.write(&out.join("shared.rs"))

@@ -93,7 +93,7 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		flow = begin_flow(sk);
 		if (!flow)
 			return false;
-		if ((start_policies & START_BOTH) == 1 << POLICY_RESUME && !observing)
+		if (start_policies & START_BOTH && !observing)
 			resume_joins(sk, flow);
 		if (CAN_BE_FAST && !(flow->header.flags & FLOW_STARTS))
 			fast_begins(sk, flow);

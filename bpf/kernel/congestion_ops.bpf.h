@@ -74,13 +74,13 @@ OPERATION(void, release, struct sock *sk)
 		end_pacing(sk, limits);
 	if (guarding && guard_end(sk, expired()))
 		trip();
-	if (start_policies & START_BOTH)
-		resume_released(sk);
 	if (CAN_BE_FAST)
 		bpf_sk_storage_delete(&fasts, sk);
 	if (!flow) {
 		if (count && was_initialised(sk))
 			__sync_fetch_and_add(&count->flows.without_state, 1);
+		if (start_policies & START_BOTH)
+			resume_released(sk);
 		return;
 	}
 	if (start_policies & START_BOTH && !expired())
@@ -91,6 +91,8 @@ OPERATION(void, release, struct sock *sk)
 			emit_exit(flow, telemetry, &flow->header.exit);
 		observe_end(sk, flow, telemetry);
 	}
+	if (start_policies & START_BOTH)
+		resume_released(sk);
 	if (count) {
 		end_profile(&flow->header, count);
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);

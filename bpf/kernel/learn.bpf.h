@@ -57,7 +57,7 @@ static __noinline void learn_path(struct sock *sk, const struct flow_header *flo
  */
 static __always_inline bool claim_path(struct sock *sk, struct start *start)
 {
-	u64 now_ns = bpf_ktime_get_boot_ns(), claimed_ns;
+	u64 now_ns = bpf_ktime_get_boot_ns(), lasts_ns, before_ns;
 	struct path_key key = {};
 	struct path *path;
 
@@ -65,16 +65,38 @@ static __always_inline bool claim_path(struct sock *sk, struct start *start)
 	path = bpf_map_lookup_elem(&paths, &key);
 	if (!path || !path_is_known(path, now_ns, PATH_LIFETIME_NS))
 		return false;
-	claimed_ns = path->claimed_ns;
+	before_ns = path->claim_ends_ns;
 	path_recall(path, now_ns, PATH_LIFETIME_NS, start_policies, start);
-	if (path_is_claimed(path, now_ns) || start_target(start, view_mss(sk)) <= view_cwnd(sk) ||
+	if (path_is_claimed(path, now_ns) || !start_gains(start, view_mss(sk), view_cwnd(sk)) ||
 	    !start_knows_rtt(start, view_min_rtt_us(sk)))
 		return false;
-	if (__sync_val_compare_and_swap(&path->claimed_ns, claimed_ns, now_ns) != claimed_ns)
+	lasts_ns = claim_lasts_ns(path, !view_bytes_sent(sk));
+	if (__sync_val_compare_and_swap(&path->claim_ends_ns, before_ns, now_ns + lasts_ns) != before_ns)
 		return false;
-	start->claim_ns = now_ns;
-	start->late_us = view_now_us(sk) + claim_lasts_ns(path) / 1000;
+	start->claim_ns = now_ns + lasts_ns;
+	start->late_us = view_now_us(sk) + lasts_ns / 1000;
 	return true;
+}
+
+/* The connection has more to send than an initial window: its claim holds longer, unless another has the path by now. */
+static __noinline void extend_claim(struct sock *sk, struct start *start)
+{
+	struct path_key key = {};
+	struct path *path;
+	u64 more_ns;
+
+	name_path(sk, &key);
+	path = bpf_map_lookup_elem(&paths, &key);
+	if (!path)
+		return;
+	more_ns = claim_lasts_ns(path, false) - claim_lasts_ns(path, true);
+	if (__sync_val_compare_and_swap(&path->claim_ends_ns, start->claim_ns, start->claim_ns + more_ns) !=
+	    start->claim_ns) {
+		start_ends(start, START_LATE);
+		return;
+	}
+	start->claim_ns += more_ns;
+	start->late_us += more_ns / 1000;
 }
 
 /* Gives the claim of a start back, and counts how it went. */
@@ -87,7 +109,7 @@ static __noinline void give_back_claim(struct sock *sk, struct start *start)
 	start->claim_ns = 0;
 	name_path(sk, &key);
 	path = bpf_map_lookup_elem(&paths, &key);
-	if (path && __sync_val_compare_and_swap(&path->claimed_ns, claim_ns, 0) == claim_ns)
+	if (path && __sync_val_compare_and_swap(&path->claim_ends_ns, claim_ns, 0) == claim_ns)
 		path_judge(path, start->end);
 }
 

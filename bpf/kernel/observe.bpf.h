@@ -10,6 +10,7 @@
 #include "compat.bpf.h"
 #include "events.bpf.h"
 #include "learn.bpf.h"
+#include "starts.bpf.h"
 
 /*
  * A namespace is read by a helper and not through its pointer: for every pointer that is followed the verifier looks
@@ -87,9 +88,9 @@ static __always_inline u64 idle_us(const struct flow *flow, u64 busy_us)
 }
 
 /* The flow ends, or goes to another control. */
-static __always_inline void observe_end(const struct sock *sk, const struct flow *flow,
-					struct flow_telemetry *telemetry)
+static __always_inline void observe_end(struct sock *sk, const struct flow *flow, struct flow_telemetry *telemetry)
 {
+	const struct start *start = bpf_sk_storage_get(&starts, sk, 0, 0);
 	const struct tcp_sock *tp = tcp_view(sk);
 	struct end_payload payload = {
 		.bytes_acked = view_bytes_acked(sk),
@@ -106,6 +107,10 @@ static __always_inline void observe_end(const struct sock *sk, const struct flow
 	payload.busy_us =
 		chrono_us(tp, TCP_CHRONO_BUSY) + payload.receive_window_limited_us + payload.send_buffer_limited_us;
 	payload.idle_us = idle_us(flow, payload.busy_us);
+	if (start) {
+		payload.start_end = start->end;
+		payload.jump = start->target;
+	}
 	emit_end(flow, telemetry, &payload);
 }
 

@@ -59,9 +59,15 @@ static __noinline void resume_begins(struct sock *sk)
 /* A flow has got its state, for it has more to send than its first window. */
 static __noinline void resume_joins(struct sock *sk, struct flow *flow)
 {
-	struct start *start;
+	struct start *start = bpf_sk_storage_get(&starts, sk, 0, 0);
 
-	if (bpf_sk_storage_get(&starts, sk, 0, 0))
+	if (start) {
+		if (start->claim_ns)
+			extend_claim(sk, start);
+		return;
+	}
+	/* With a first window of its own it has had its turn when it began. */
+	if (start_policies >> POLICY_WINDOW & 1)
 		return;
 	start = resume_recalls(sk);
 	if (!start)

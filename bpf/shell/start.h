@@ -27,7 +27,7 @@ static __always_inline bool start_begins(struct sock *sk, struct start *start, s
 		start_ends(start, START_REFUSED);
 		return false;
 	}
-	if (start_target(start, mss) <= window) {
+	if (!start_gains(start, mss, window)) {
 		start_ends(start, START_NO_GAIN);
 		return false;
 	}

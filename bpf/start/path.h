@@ -11,6 +11,8 @@
  *   - Connections in parallel share one start: each claims the path, and while one has the claim the others start as without
  *     memory. The claim is given back when its start is over and when its socket is released. A claim that nobody gives back,
  *     because its code or its memory has gone, is void after ten RTTs, at least a second: so nothing has to clear it.
+ *   - One that is made when a connection begins, which may never send much, is void after four RTTs, at least a second. It is
+ *     extended to ten once the connection has more to send than an initial window, if no other has claimed the path by then.
  *
  * Pure functions; times are since boot, suspended time included.
  */
@@ -29,6 +31,8 @@
 #define CLAIM_RTTS 10
 #define CLAIM_NS_MIN 1000000000ULL
 #define CLAIM_NS_MAX 60000000000ULL
+/* ... and until there is more to send than an initial window, after so many. */
+#define CLAIM_BEGIN_RTTS 4
 /* Starts in a row that were given up count up to so many. */
 #define RETREATS_MAX 16
 /* Keeps products within 64 bits. */
@@ -42,12 +46,12 @@ struct path_key {
 _Static_assert(sizeof(struct path_key) == 24, "path_key is part of the ABI");
 
 struct path {
-	u64 rate;	/* bytes per second; 0: nothing is remembered */
-	u64 learned_ns; /* when */
-	u64 claimed_ns; /* when a connection claimed it; 0: none has */
-	u32 rtt_us;	/* minimum */
-	u32 confirmed;	/* starts that went well, since the path was another */
-	u32 retreated;	/* starts that were given up, since the last that went well */
+	u64 rate;	   /* bytes per second; 0: nothing is remembered */
+	u64 learned_ns;	   /* when */
+	u64 claim_ends_ns; /* when the claim of a connection is void; 0: none has made one */
+	u32 rtt_us;	   /* minimum */
+	u32 confirmed;	   /* starts that went well, since the path was another */
+	u32 retreated;	   /* starts that were given up, since the last that went well */
 	u32 unused;
 };
 _Static_assert(sizeof(struct path) == 40, "path is part of the ABI");
@@ -70,15 +74,17 @@ static __always_inline bool path_is_known(const struct path *path, u64 now_ns, u
 	return path->rate && path->rtt_us && path_age_ns(path, now_ns) < lifetime_ns;
 }
 
-/* How long a claim holds. */
-static __always_inline u64 claim_lasts_ns(const struct path *path)
+/* How long a claim holds. `begins`: its connection does. */
+static __always_inline u64 claim_lasts_ns(const struct path *path, bool begins)
 {
-	return max_u64(min_u64((u64)path->rtt_us * CLAIM_RTTS * 1000, CLAIM_NS_MAX), CLAIM_NS_MIN);
+	u64 rtts = begins ? CLAIM_BEGIN_RTTS : CLAIM_RTTS;
+
+	return max_u64(min_u64(path->rtt_us * rtts * 1000, CLAIM_NS_MAX), CLAIM_NS_MIN);
 }
 
 static __always_inline bool path_is_claimed(const struct path *path, u64 now_ns)
 {
-	return path->claimed_ns && now_ns < path->claimed_ns + claim_lasts_ns(path);
+	return now_ns < path->claim_ends_ns;
 }
 
 /* The start of a connection over the path, which is known. */

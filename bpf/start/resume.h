@@ -16,7 +16,8 @@
  *   - The jump follows the receiver's window as that opens, in whole segments: the partial segment at the window's edge
  *     would keep back the last of the data for a round trip (Nagle). What the base adds meanwhile does not pass it. So it is one
  *     jump where the receiver has the room, and some where it has not, each of which the ones before have validated.
- *   - It is paced at the remembered rate, so that it takes half an RTT to send.
+ *   - It is paced at the remembered rate, so that it takes half an RTT to send. Without a first window of its own there is no
+ *     start where half of the path is no more than twice the window: doubling comes as far within an RTT, and sooner.
  *   - The path may have become slower. So the jump goes to half of what the remembered rate holds, or of half as much again as
  *     the rate at which the first window's ACKs arrive, if that is less; and it goes no further once RTTs show a queue.
  *   - An algorithm's exit comes first: it ends this.
@@ -29,31 +30,10 @@
 #include "../algorithm/algorithm.h"
 #include "../record.h"
 
-/* The phases of RFC 9959, section 3; after the last a connection is like any other. */
-enum start_phase {
-	START_RECONNAISSANCE, /* the first window is on its way */
-	START_UNVALIDATED,    /* the window goes to what is remembered */
-	START_VALIDATING,     /* what that has sent is being acknowledged */
-	START_OVER,	      /* as without memory */
-};
-
-/* Why a start is over. Numbers go out; those that there are stay. */
-enum start_end {
-	START_NONE,
-	START_VALIDATED,  /* all that the jump sent is acknowledged */
-	START_RETREAT,	  /* a loss, mark or timeout in what the jump sent */
-	START_CONGESTION, /* a loss, mark or timeout before the jump */
-	START_RTT,	  /* the RTT is less than half or more than twice the remembered one */
-	START_NO_GAIN,	  /* the window was as large already */
-	START_EXIT,	  /* slow start has ended */
-	START_REFUSED,	  /* it does not begin, as start_begins (shell/start.h) has it */
-	START_LATE,	  /* the application had so little to send for so long that its claim is void (path.h) */
-};
-
 /* What is remembered of a path, and how far a connection has come with it. */
 struct start {
 	u64 rate;	 /* remembered, bytes per second; never 0 */
-	u64 claim_ns;	 /* the claim on a learned path (path.h), by the time at which it was made; 0: it has none */
+	u64 claim_ns;	 /* the claim on a learned path (path.h), by the time at which it is void; 0: it has none */
 	u64 late_us;	 /* monotonic time from which that claim is void */
 	u32 rtt_us;	 /* remembered minimum; never 0 */
 	u32 mark;	 /* bytes sent, modulo 2^32: what the present phase waits for */
@@ -81,6 +61,8 @@ struct start_verdict {
 
 /* Of the product of rate and RTT a jump goes to half (RFC 9959, section 4.3). */
 #define START_PART 2
+/* A jump alone goes further than so many times the window. */
+#define START_GAIN 2
 /* Rate of the first window, of the remembered: the kernel paces no first ten segments, and their queue has to go. */
 #define START_FIRST_PCT 75
 /* The largest first window that a receiver can offer, bytes. */
@@ -110,6 +92,12 @@ static __always_inline u32 start_target(const struct start *start, u32 mss)
 	u64 held = start->rate * min_u64(start->rtt_us, 1U << 24) / 1000000;
 
 	return (u32)min_u64((held / START_PART >> (start->halvings & 31)) / max_u64(mss, 1), NO_THRESHOLD - 1);
+}
+
+/* Whether a connection whose window is `cwnd` gains by it, when it begins. */
+static __always_inline bool start_gains(const struct start *start, u32 mss, u32 cwnd)
+{
+	return start_target(start, mss) > (start_has(start, POLICY_WINDOW) ? cwnd : (u64)cwnd * START_GAIN);
 }
 
 /* Whether an RTT can be that of the remembered path; 0: none is known yet, and it may be. */
@@ -167,11 +155,13 @@ static __always_inline bool start_queues(struct start *start, const struct ack *
 /* The jump begins: all of the first window has been acknowledged. */
 static __always_inline void start_jump(struct start *start, const struct ack *ack)
 {
-	start->target = start_target(start, ack_mss(ack));
-	if (start->target <= ack->cwnd) {
+	u32 target = start_target(start, ack_mss(ack));
+
+	if (target <= ack->cwnd) {
 		start_ends(start, START_NO_GAIN);
 		return;
 	}
+	start->target = target;
 	start->phase = START_UNVALIDATED;
 	start->delivered = ack->delivered;
 	start->pipe = (u32)max_u64(ack->in_flight, ack->acked);

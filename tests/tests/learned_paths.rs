@@ -1,7 +1,9 @@
 //! Starts from what earlier connections have learned of a path (`--start`): who learns, who is given it, and what is left behind.
 
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo};
 use onramp_tests::Attachments;
@@ -9,7 +11,7 @@ use onramp_tests::cli::{json, onramp};
 use onramp_tests::connection::{Connection, Reader};
 use onramp_tests::sender::Sender;
 use onramp_tests::traffic::eventually;
-use onramp_tests::wire::{FAR, Fate, Wire};
+use onramp_tests::wire::{Data, FAR, Fate, Wire};
 
 /// One way.
 const DELAY: Duration = Duration::from_millis(30);
@@ -231,4 +233,192 @@ fn paths_are_imported_listed_masked_exported_and_forgotten_and_a_full_map_goes_o
     assert!(json("paths flush")["forgotten"].as_u64().unwrap() > 8_000);
     assert_eq!(paths().len(), 0);
     assert_eq!(first_window(&wire), 10);
+}
+
+/// The flow of a connection, as `onramp flows` has it.
+fn flows(wire: &Wire) -> Vec<serde_json::Value> {
+    wire.near.run(|| json("flows")["flows"].as_array().unwrap().clone()).unwrap()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn eight_transfers_in_parallel_make_one_jump_at_most() {
+    let _attachments = Attachments::lock();
+    for start in ["resume+window", "resume"] {
+        onramp(&format!("attach plain --base cubic --start {start}")).ok();
+        let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+        wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+        import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+        let mut open: Vec<_> = (0..8).map(|_| connect(&wire)).collect();
+        let bytes = vec![0; 300_000];
+        for (stream, _) in &mut open {
+            stream.write_all(&bytes).unwrap();
+        }
+        assert!(eventually(|| open.iter().all(|(stream, _)| info(&wire, stream).bytes_acked >= 300_000)));
+        let starts: Vec<_> = flows(&wire).into_iter().map(|flow| flow["start"].clone()).collect();
+        assert_eq!(starts.len(), 8);
+        let jumps: Vec<_> = starts.iter().filter_map(|start| start["jump_segments"].as_u64()).collect();
+        // To half of what the path holds, 750 kB; none where the ACKs of the others have held up its own.
+        assert!(jumps.len() <= 1 && jumps.iter().all(|jump| *jump <= 259), "{starts:?}");
+        let started = starts.iter().find(|start| !start.is_null()).unwrap();
+        assert_eq!(started["min_rtt_us"], 60_000);
+        assert!(started["rate_bits_per_s"].as_u64().unwrap() <= 100_000_000, "{started}");
+        drop(open);
+        assert!(eventually(|| of_far().unwrap()["claimed"] == false));
+        onramp("detach plain").ok();
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_flow_says_how_its_start_went() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain --base cubic --start resume+window").ok();
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let mut sender = Sender::connect_by_default(wire);
+    let start = |sender: &Sender| flows(&sender.wire)[0]["start"].clone();
+    assert_eq!(start(&sender)["phase"], "reconnaissance");
+    sender.deliver(1_500_000);
+    let start = start(&sender);
+    assert_eq!((&start["phase"], &start["end"]), (&"over".into(), &"validated".into()));
+    // Half of what the path holds, 750 kB.
+    assert!((u64::from(FIRST_MAX)..=259).contains(&start["jump_segments"].as_u64().unwrap()), "{start}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_connection_that_has_nothing_to_send_keeps_no_other_from_starting() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain --base cubic --start resume+window").ok();
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let mut quiet = connect(&wire);
+    assert_eq!(info(&wire, &quiet.0).snd_cwnd, FIRST_MAX);
+    assert_eq!(of_far().unwrap()["claimed"], true);
+    assert!(eventually(|| of_far().unwrap()["claimed"] == false));
+    let other = connect(&wire);
+    assert_eq!(info(&wire, &other.0).snd_cwnd, FIRST_MAX);
+    // What the first one has to send later, it sends without the jump, which is the other's.
+    quiet.0.write_all(&vec![0; 300_000]).unwrap();
+    assert!(eventually(|| info(&wire, &quiet.0).bytes_acked >= 300_000));
+    let local = quiet.0.local_addr().unwrap().port();
+    let flow = flows(&wire).into_iter().find(|flow| flow["local_port"] == local).unwrap();
+    assert_eq!(
+        (&flow["start"]["end"], &flow["start"]["jump_segments"]),
+        (&"late".into(), &serde_json::Value::Null)
+    );
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_ends_a_start_from_outside_loses_nothing_and_leaves_no_claim() {
+    let _attachments = Attachments::lock();
+    // The connection's process is killed.
+    onramp("attach plain --base cubic --start resume+window").ok();
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let listener = wire.far.run(|| Connection::default().listen((FAR, 0).into())).unwrap();
+    let to = format!("TCP4:{}", listener.local_addr().unwrap());
+    let mut sends = wire
+        .near
+        .run(|| Command::new("socat").args(["-u", "/dev/zero", &to]).stderr(Stdio::null()).spawn())
+        .unwrap()
+        .unwrap();
+    let (mut reads, _) = listener.accept().unwrap();
+    reads.read_exact(&mut [0; 1_000]).unwrap();
+    sends.kill().unwrap();
+    sends.wait().unwrap();
+    drop((reads, listener));
+    assert!(eventually(|| of_far().unwrap()["claimed"] == false));
+    assert_eq!(first_window(&wire), FIRST_MAX);
+    // Its code is replaced, and then detached, while the jump is on its way.
+    for command in ["upgrade plain", "detach plain"] {
+        let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+        wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+        import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+        let mut sender = Sender::connect_by_default(wire);
+        assert_eq!(sender.info().snd_cwnd, FIRST_MAX);
+        sender.send(300_000);
+        onramp(command).ok();
+        let came = sender.bring(300_000);
+        assert_eq!((came.read, came.retransmitted), (600_000, 0), "{command}");
+        let claimed = || paths().iter().any(|path| path["claimed"] == true);
+        assert!(eventually(|| !claimed()), "{command}");
+    }
+    assert_eq!(paths().len(), 0);
+    // Its network namespace is deleted.
+    onramp("attach plain --base cubic --start resume+window").ok();
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let (stream, _reader) = connect(&wire);
+    assert_eq!(paths()[0]["claimed"], true);
+    drop((stream, wire));
+    assert!(eventually(|| paths()[0]["claimed"] == false));
+    onramp("detach plain").ok();
+    assert_eq!(paths().len(), 0);
+}
+
+/// A bottleneck of 25 Mbit/s that lets a burst of so much time through: it holds packets back, or as a policer drops them.
+fn bottleneck(burst: Duration, holds: bool) -> impl FnMut(Data) -> Fate + Send + 'static {
+    let mut free_at = Instant::now();
+    move |_| {
+        let now = Instant::now();
+        let waits = free_at.saturating_duration_since(now);
+        if waits > burst {
+            return Fate::Drop;
+        }
+        free_at = free_at.max(now) + Duration::from_micros(480);
+        if holds { Fate::HoldBack(waits) } else { Fate::Deliver }
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_memory_four_times_too_large_loses_no_more_than_its_jump_and_is_corrected() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain --base cubic --start resume+window").ok();
+    for holds in [true, false] {
+        let wire = Wire::lay(DELAY, bottleneck(DELAY, holds));
+        wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+        import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+        let mut sender = Sender::connect_by_default(wire);
+        assert_eq!(sender.info().snd_cwnd, FIRST_MAX);
+        let came = sender.bring(1_500_000);
+        assert_eq!(came.read, 1_500_000);
+        // Half of what the memory says that the path holds.
+        assert!(came.retransmitted <= 259, "{}", came.retransmitted);
+        let path = of_far().unwrap();
+        assert_eq!(path["claimed"], false, "{holds}");
+        let Sender { wire, stream, .. } = sender;
+        drop(stream);
+        assert!(
+            eventually(|| of_far().unwrap()["rate_bits_per_s"].as_u64().unwrap() < 50_000_000),
+            "{holds}"
+        );
+        drop(wire);
+        onramp("paths flush").ok();
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_path_that_is_forgotten_while_its_jump_is_on_the_way_loses_nothing() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain --base cubic --start resume+window").ok();
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let mut sender = Sender::connect_by_default(wire);
+    assert_eq!(sender.info().snd_cwnd, FIRST_MAX);
+    sender.send(300_000);
+    // As a full map does to the path that was not used for longest.
+    onramp("paths flush").ok();
+    let came = sender.bring(300_000);
+    assert_eq!((came.read, came.retransmitted), (600_000, 0));
+    assert!(paths().iter().all(|path| path["claimed"] == false));
 }

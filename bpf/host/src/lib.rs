@@ -41,6 +41,6 @@ pub use flow::Flow;
 pub use open_loop::{OpenLoop, Stage};
 pub use options::{AfterExitOptions, Named, Options, StartPolicies};
 pub use parameters::{Parameter, ParameterError, Parameters};
-pub use records::{AfterExit, CongestionState, EventKind, ExitReason, StartPolicy};
+pub use records::{AfterExit, CongestionState, EventKind, ExitReason, StartEnd, StartPhase, StartPolicy};
 pub use shown::{Bars, Gauge, Phase, Picture, Reading, Track};
 pub use similar::{did_you_mean, similar};

@@ -2,7 +2,7 @@
 
 use crate::contract::{
     AckPayload, ExitRecord, FlowCounts, RoundPayload, Verdict, after_exit, congestion_state, event_kind,
-    exit_reason, start_policy,
+    exit_reason, start_end, start_phase, start_policy,
 };
 
 include!(concat!(env!("OUT_DIR"), "/records.rs"));

@@ -34,6 +34,11 @@ void onramp_path_judge(struct path *path, u32 end)
 	path_judge(path, end);
 }
 
+u64 onramp_path_claim_lasts_ns(const struct path *path, u32 begins)
+{
+	return claim_lasts_ns(path, begins);
+}
+
 u32 onramp_path_is_claimed(const struct path *path, u64 now_ns)
 {
 	return path_is_claimed(path, now_ns);

@@ -286,6 +286,12 @@ impl Path {
         unsafe { onramp_path_judge(self, end) }
     }
 
+    /// How long the claim of a connection holds, which `begins` or has more to send than an initial window; nanoseconds.
+    pub fn claim_lasts_ns(&self, begins: bool) -> u64 {
+        // SAFETY: see `Shell::acked`.
+        unsafe { onramp_path_claim_lasts_ns(self, begins.into()) }
+    }
+
     /// Whether a connection has claimed it.
     pub fn is_claimed(&self, now_ns: u64) -> bool {
         // SAFETY: see `Shell::acked`.
@@ -304,6 +310,7 @@ unsafe extern "C" {
         lifetime_ns: u64,
     ) -> u32;
     fn onramp_path_judge(path: *mut Path, end: u32);
+    fn onramp_path_claim_lasts_ns(path: *const Path, begins: u32) -> u64;
     fn onramp_path_is_claimed(path: *const Path, now_ns: u64) -> u32;
     fn onramp_shell_in_slow_start(sk: *const Sock) -> u32;
     fn onramp_shell_describe(sk: *const Sock, acked: u32, rtt_us: i32, ack: *mut Ack);

@@ -381,14 +381,17 @@ fn a_path_of_another_rtt_has_no_past() {
 }
 
 #[test]
-fn a_claim_is_void_after_ten_rtts_and_at_least_a_second() {
-    let claimed = |rtt_us, after_ns| {
-        Path { rtt_us, claimed_ns: SECOND_NS, ..Path::default() }.is_claimed(SECOND_NS + after_ns)
-    };
-    for (rtt_us, ns) in [(1_000, SECOND_NS), (600_000, 6 * SECOND_NS), (60_000_000, 60 * SECOND_NS)] {
-        assert!(claimed(rtt_us, ns - 1) && !claimed(rtt_us, ns), "{rtt_us} us");
+fn a_claim_is_void_after_ten_rtts_and_while_there_is_little_to_send_after_four() {
+    for (rtt_us, begins_ns, ns) in [
+        (1_000, SECOND_NS, SECOND_NS),
+        (600_000, 24 * SECOND_NS / 10, 6 * SECOND_NS),
+        (60_000_000, 60 * SECOND_NS, 60 * SECOND_NS),
+    ] {
+        let path = Path { rtt_us, ..Path::default() };
+        assert_eq!((path.claim_lasts_ns(true), path.claim_lasts_ns(false)), (begins_ns, ns), "{rtt_us} us");
     }
-    assert!(!Path::default().is_claimed(1));
+    let path = Path { claim_ends_ns: SECOND_NS, ..Path::default() };
+    assert!(path.is_claimed(SECOND_NS - 1) && !path.is_claimed(SECOND_NS) && !Path::default().is_claimed(1));
 }
 
 /// The first window's segments are acknowledged one after the other, so far apart, the first an RTT after they were sent.
@@ -458,6 +461,14 @@ fn a_jump_that_makes_a_queue_goes_no_further() {
 fn there_is_no_start_where_half_of_the_path_is_no_more_than_the_first_window() {
     let (shell, sock) = begun(200_000, RTT_US);
     assert_eq!((sock.cwnd, sock.paced, shell.start().end), (10, 0, start_end::NO_GAIN));
+}
+
+#[test]
+fn there_is_no_jump_alone_where_half_of_the_path_is_no_more_than_twice_the_window() {
+    for (rate, end) in [(400_000, start_end::NO_GAIN), (420_000, start_end::NONE)] {
+        let (shell, _) = begun_by([StartPolicy::Resume].into_iter().collect(), rate, RTT_US);
+        assert_eq!(shell.start().end, end, "{rate} bytes per second");
+    }
 }
 
 /// A xorshift generator: the same numbers every time.

@@ -97,7 +97,11 @@ impl Records {
                     format!(
                         "{enumeration}::from_number(payload.{name}.into()).map_or(\"\", {enumeration}::name).into()"
                     ),
-                    format!("{enumeration}::from_name(&self.{column})? as {kind}"),
+                    // Where 0 is none of them, an empty name stands for none.
+                    format!(
+                        "match &*self.{column} {{ \"\" if {enumeration}::from_number(0).is_none() => 0, \
+                         name => {enumeration}::from_name(name)? as {kind} }}"
+                    ),
                 ),
                 "u8" | "u16" => (
                     format!("payload.{name}.into()"),

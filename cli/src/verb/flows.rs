@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use onramp_loader::algorithm::{Algorithm, Export, OUTCOME_MAX};
+use onramp_loader::abi::Start;
+use onramp_loader::algorithm::{Algorithm, Export, OUTCOME_MAX, StartEnd, StartPhase};
 use onramp_loader::{Base, Flow, Phase};
 use onramp_net::Namespace;
 use onramp_recording::rows::ExitRecordRow;
@@ -34,7 +35,8 @@ use crate::units::{show_bytes, show_us, show_value};
 /// code`: the algorithm is detached and this flow still runs it; `other build`: another build attached it; `unreadable`:
 /// a pin of the algorithm is broken, and the exit code is 5; `initial
 /// window`: has been given no more than that to send, and has no state yet; `no state`: the base runs alone, for want of
-/// memory, past a deadline, for a guard, or because there was no slow start; `no slow start` yet. With `attach --observe` also `observed: would leave at TIME, BYTES`.
+/// memory, past a deadline, for a guard, or because there was no slow start; `no slow start` yet. Where it started from memory:
+/// `start:` with the phase or how it ended, and the window that it jumped to. With `attach --observe` also `observed: would leave at TIME, BYTES`.
 ///
 /// --why: CODE is what the kernel reports: `attached`, that of the attachment there is now; `older`, that of one that has
 /// been detached since, which the flow still runs. WHY is derived: the run, rule, route or default that gives a new
@@ -144,11 +146,37 @@ struct ListedFlow {
     slow_starts: Option<u32>,
     exit: Option<ExitRecordRow>,
     observed: Option<ExitRecordRow>,
+    /// It starts from memory, or has.
+    start: Option<ListedStart>,
     /// Counted since the flow had a subscriber.
     outcomes: Option<Named<u32>>,
     exports: Option<Named<ExportValue>>,
     /// In JSON always.
     why: Option<Why>,
+}
+
+/// A start from memory.
+#[derive(Serialize)]
+struct ListedStart {
+    phase: Option<StartPhase>,
+    /// None: it is not over.
+    end: Option<StartEnd>,
+    jump_segments: Option<u32>,
+    /// Remembered, or less where the first ACKs came slower.
+    rate_bits_per_s: u64,
+    min_rtt_us: u32,
+}
+
+impl ListedStart {
+    fn new(start: &Start) -> Self {
+        Self {
+            phase: start.phase(),
+            end: start.end(),
+            jump_segments: start.jump(),
+            rate_bits_per_s: start.rate.saturating_mul(8),
+            min_rtt_us: start.rtt_us,
+        }
+    }
 }
 
 /// One number, or several.
@@ -290,6 +318,7 @@ fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> ListedFlow {
         slow_starts: header.map(|header| header.slow_starts.into()),
         exit,
         observed: flow.observed().map(|record| ExitRecordRow::new(&record)),
+        start: flow.start.as_ref().map(ListedStart::new),
         outcomes: flow.telemetry.map(|kept| outcomes(flow.algorithm, kept.outcomes)),
         exports: header.map(|_| named(flow.exports())),
         why,
@@ -344,7 +373,15 @@ fn state_text(flow: &Flow) -> String {
         format!("; observed: would leave at {}, {}", show_us(record.at_us), show_bytes(record.bytes_acked))
     });
     let idle = if idle(flow) { "idle; " } else { "" };
-    format!("{idle}{}{}", phase_text(flow), observed.unwrap_or_default())
+    let start = flow.start.as_ref().map(start_text).unwrap_or_default();
+    format!("{idle}{}{start}{}", phase_text(flow), observed.unwrap_or_default())
+}
+
+/// `; start: validated, jump to 402`.
+fn start_text(start: &Start) -> String {
+    let at = start.end().map(StartEnd::name).or(start.phase().map(StartPhase::name)).unwrap_or("unknown");
+    let jump = start.jump().map(|segments| format!(", jump to {segments}"));
+    format!("; start: {}{}", at.replace('_', " "), jump.unwrap_or_default())
 }
 
 fn phase_text(flow: &Flow) -> String {

@@ -38,8 +38,7 @@ type Paths = HashMap<MapData, PathKey, Path>;
 
 impl LearnedPath {
     fn new(key: &PathKey, path: &Path, now_ns: u64) -> Self {
-        let claim =
-            onramp_algorithm::Path { claimed_ns: path.claimed_ns, rtt_us: path.rtt_us, ..Default::default() };
+        let claim = onramp_algorithm::Path { claim_ends_ns: path.claim_ends_ns, ..Default::default() };
         let bits = key.address.into_iter().fold(0, |bits, word| bits << 32 | u128::from(u32::from_be(word)));
         Self {
             netns_cookie: key.netns_cookie,
@@ -66,7 +65,7 @@ impl LearnedPath {
         Path {
             rate: self.rate,
             learned_ns: now_ns.saturating_sub(self.age.as_nanos() as u64).max(1),
-            claimed_ns: 0,
+            claim_ends_ns: 0,
             rtt_us: self.rtt_us,
             confirmed: self.confirmed,
             retreated: self.retreated,
@@ -169,8 +168,8 @@ mod tests {
         }
         let mapped = LearnedPath::new(
             &PathKey { netns_cookie: 1, address: [0, 0, 0xffff_u32.to_be(), 0x0102_0304_u32.to_be()] },
-            &Path { claimed_ns: 1_000, ..Path::default() },
-            crate::object::abi::CLAIM_NS_MIN.into(),
+            &Path { claim_ends_ns: 1_001, ..Path::default() },
+            1_000,
         );
         assert_eq!((mapped.address, mapped.claimed), (IpAddr::from([1, 2, 3, 4]), true));
     }

@@ -74,6 +74,7 @@ pod!(
     Guard,
     Holder,
     Migrated,
+    Start,
     SelectRule,
     SocketSnapshot,
     SnapshotCounts

@@ -5,14 +5,16 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::{MapData, MapError, MapType};
-use onramp_algorithm::{Ack, Algorithm, ExitReason, Export, INITIAL_WINDOW, Parameters, Reading, Track};
+use onramp_algorithm::{
+    Ack, Algorithm, ExitReason, Export, INITIAL_WINDOW, Parameters, Reading, StartEnd, StartPhase, Track,
+};
 use onramp_net::sock_diag::{self, SockDiag, Socket, SocketMemory, States, TcpInfo, TcpState};
 
-use crate::object::abi::{Base, Counters, ExitRecord, FlowHeader, FlowTelemetry, flow_flag, read};
+use crate::object::abi::{Base, Counters, ExitRecord, FlowHeader, FlowTelemetry, Start, flow_flag, read};
 use crate::object::algorithms;
-use crate::pins::code;
 use crate::pins::parameters::{self, ParameterSet};
 use crate::pins::{self, FLOW_TELEMETRY, FLOWS, Pins};
+use crate::pins::{code, profiles};
 use crate::system::error::Error;
 use crate::system::{clock, kernel};
 
@@ -64,6 +66,8 @@ pub struct Flow {
     pub header: Option<FlowHeader>,
     /// What is also kept of it once it had a subscriber, or where it is only observed.
     pub telemetry: Option<FlowTelemetry>,
+    /// What is remembered of its path, and how far it has come with that; `None`: it did not start from memory.
+    pub start: Option<Start>,
     /// Those of its parameter set.
     parameters: Option<Parameters>,
     storage: Vec<u8>,
@@ -113,6 +117,23 @@ impl Flow {
     }
 }
 
+impl Start {
+    /// How far the connection has come.
+    pub fn phase(&self) -> Option<StartPhase> {
+        StartPhase::from_number(self.phase)
+    }
+
+    /// Why its start is over; `None`: it is not.
+    pub fn end(&self) -> Option<StartEnd> {
+        StartEnd::from_number(self.end)
+    }
+
+    /// The window that it jumped to, segments.
+    pub fn jump(&self) -> Option<u32> {
+        Some(self.target).filter(|target| *target > 0)
+    }
+}
+
 /// The algorithm's state in a flow's storage.
 pub fn state(storage: &[u8]) -> Option<&[u8]> {
     storage.get(size_of::<FlowHeader>()..)
@@ -142,6 +163,13 @@ struct StorageMap {
 }
 
 impl StorageMap {
+    /// That of the starts from memory, which all algorithms share.
+    fn of_starts() -> Option<Self> {
+        let map = MapData::from_pin(profiles::path(profiles::STARTS)).ok()?;
+        let id = map.info().ok()?.id();
+        Some(Self { map, id })
+    }
+
     fn open(pins: &Pins, name: &'static str) -> Result<Self, Error> {
         let map = MapData::from_pin(pins.path(name)).map_err(pins.failed("open", name))?;
         let info = map.info().map_err(pins.failed("ask about", name))?;
@@ -214,17 +242,21 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
         }
     }
     let older = code::older_flows(&storages.iter().map(|storage| storage.flows.id).collect::<Vec<_>>());
+    let starts = StorageMap::of_starts();
     let ours = storages.iter().flat_map(|storage| [&storage.flows.map, &storage.telemetry.map]);
-    let fds: Vec<BorrowedFd<'_>> = ours.chain(&older).map(|map| map.fd().as_fd()).collect();
+    let shared = starts.iter().map(|starts| &starts.map);
+    let fds: Vec<BorrowedFd<'_>> = ours.chain(shared).chain(&older).map(|map| map.fd().as_fd()).collect();
     let mut flows = Vec::new();
-    SockDiag::open()?.dump(States::CONNECTED, &fds, |socket| {
+    SockDiag::open()?.dump(States::CONNECTED, &fds, |mut socket| {
         let control = socket.congestion_control.as_deref();
         let Some(algorithm) = control.and_then(algorithms::find_control) else { return };
         if keep(&socket) {
+            let start = starts.as_ref().and_then(|starts| take(&mut socket.storages, starts.id));
             let storage = storages.iter().find(|storage| storage.algorithm == algorithm);
             flows.push(Flow {
                 other_build: other_builds.contains(&algorithm),
                 unreadable: broken.contains(&algorithm),
+                start: start.and_then(|bytes| Some(read(&bytes)?.0)),
                 ..describe(socket, algorithm, storage)
             });
         }
@@ -309,6 +341,7 @@ fn describe(mut socket: Socket, algorithm: Algorithm, attached: Option<&FlowStor
         memory: socket.memory.unwrap_or_default(),
         header,
         telemetry: header.and(telemetry).and_then(|bytes| Some(read(&bytes)?.0)),
+        start: None,
         parameters: set.map(|set| set.parameters.clone()),
         storage,
     }

@@ -107,7 +107,7 @@ fn flows(recording: &mut Recording) -> BTreeMap<u64, Known> {
         known.parameter_set = row.parameter_set;
     });
     recording.each_row(|row: ExitRow| {
-        let exit = row.exit_record().filter(|_| row.event == "exit");
+        let exit = row.exit_record().filter(|record| row.event == "exit" && record.reason != 0);
         flows.entry(row.flow).or_default().recorded_exit = exit.map(|record| ExitRecordRow::new(&record));
     });
     flows
