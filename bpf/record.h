@@ -70,7 +70,7 @@ enum event_kind { EVENT_NONE, EVENT_KIND_ROWS(RECORD_CONSTANT) };
 	X(AFTER_PLATEAU, plateau,                                                                                      \
 	  "over cubic: the window of an exit by the algorithm becomes CUBIC's W_max, so growth levels off there")      \
 	X(AFTER_FLOOR, floor,                                                                                          \
-	  "over cubic or reno: where no full queue is met, a loss leaves at least 95 percent of delivery rate x " \
+	  "over cubic or reno: where no full queue is met, a loss leaves at least 95 percent of delivery rate x "      \
 	  "minimum RTT")                                                                                               \
 	X(AFTER_PROBE, probe,                                                                                          \
 	  "over cubic or reno: after eight rounds, if none of the last two shows a queue, the window grows by a "      \
