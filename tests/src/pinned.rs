@@ -47,3 +47,18 @@ pub fn of_abi(algorithm: &str, abi_version: u32) {
     // After two counters of 64 bits, in every ABI.
     change("telemetry/telemetry", |value| write_u32(value, 16, abi_version));
 }
+
+/// Has the pinned object of an algorithm from outside the tree be for another ABI.
+///
+/// # Panics
+/// If none is pinned.
+pub fn object_of_abi(algorithm: &str, abi_version: u32) {
+    const MARK: &[u8] = b"onramp ABI\0\0";
+    change(&format!("{algorithm}/object"), |value| {
+        let marks: Vec<_> =
+            value.windows(MARK.len()).enumerate().filter(|(_, bytes)| *bytes == MARK).collect();
+        let ends: Vec<_> = marks.into_iter().map(|(at, _)| at + MARK.len()).collect();
+        assert!(!ends.is_empty(), "it says for which ABI it is");
+        ends.into_iter().for_each(|at| write_u32(value, at, abi_version));
+    });
+}

@@ -74,6 +74,8 @@ fn read_pinned() {
         let bytes = MapHandle::from_pinned_path(&path).and_then(|map| map.lookup(&[0; 4], MapFlags::ANY));
         match bytes.map(|bytes| read(bytes.unwrap_or_default(), &path)) {
             Ok(Ok(_)) => {}
+            // What is attached can be named and detached, whatever it was built for.
+            Ok(Err(OutsideError::Abi { path, .. })) => drop(outside::named(&name.to_string_lossy(), &path)),
             Ok(Err(error)) => tracing::warn!("{error}"),
             Err(error) => tracing::debug!("{}: {error}", path.display()),
         }

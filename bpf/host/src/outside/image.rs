@@ -17,7 +17,7 @@ const DATA_MAX: usize = 1 << 20;
 const R_BPF_64_ABS64: u32 = 2;
 
 /// Code and data with every address in place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Image {
     code: Vec<Instruction>,
     /// Constants, and after them variables.

@@ -88,7 +88,23 @@ pub fn open(path: &Path) -> Result<&'static Outside, OutsideError> {
 /// # Errors
 /// As [`open`].
 pub fn read(bytes: Vec<u8>, origin: &Path) -> Result<&'static Outside, OutsideError> {
-    let outside = parse(bytes, origin)?;
+    keep(parse(bytes, origin)?)
+}
+
+/// The algorithm of this name whose object is for another ABI, so that nothing is known but its name: what has attached it is
+/// to be told from others, and detached.
+///
+/// # Errors
+/// [`OutsideError::NoObject`] for what is no name of an algorithm; as [`open`].
+pub fn named(name: &str, origin: &Path) -> Result<&'static Outside, OutsideError> {
+    let row = row::named(name).map_err(|why| no_object(origin, why))?;
+    let functions = Functions { restart: 0, on_ack: 0, on_loss: 0, track: 0, picture: 0 };
+    let (image, origin) = (Image::default(), origin.to_owned());
+    keep(Outside { row, origin, whole: Vec::new(), bbr: Vec::new(), image, functions })
+}
+
+/// Has all of this process find it.
+fn keep(outside: Outside) -> Result<&'static Outside, OutsideError> {
     let mut all = READ.write().unwrap_or_else(PoisonError::into_inner);
     let name = outside.name();
     let of_the_tree = |row: &AlgorithmRow| text(row.name) == name || text(row.control) == outside.control();
@@ -100,7 +116,7 @@ pub fn read(bytes: Vec<u8>, origin: &Path) -> Result<&'static Outside, OutsideEr
         Some(one) if one.whole == outside.whole => Ok(one),
         Some(one) => Err(OutsideError::NameTwice {
             name: name.to_owned(),
-            origin: origin.to_owned(),
+            origin: outside.origin,
             other: one.origin.clone(),
         }),
         None => {
@@ -159,12 +175,15 @@ fn of_host(host: &[u8], origin: &Path) -> Result<Outside, OutsideError> {
     Ok(outside)
 }
 
+/// The name of a test, and what came of it.
+pub type TestResult = (String, Result<(), TestFailure>);
+
 /// Runs the tests of an object of `onramp-lab build` for tests: name, and the line of the first check that failed or what
 /// stopped it.
 ///
 /// # Errors
 /// What of the object is not as it should be.
-pub fn run_tests(object: &[u8]) -> Result<Vec<(String, Result<(), TestFailure>)>, String> {
+pub fn run_tests(object: &[u8]) -> Result<Vec<TestResult>, String> {
     let image = Image::read(object)?;
     let line = |image: &Image| {
         let word = image.at(FAILED_LINE)?.first_chunk()?;

@@ -3,6 +3,7 @@
 
 use std::ffi::{CString, c_char};
 use std::mem::offset_of;
+use std::ptr::NonNull;
 
 use super::Functions;
 use super::image::Image;
@@ -171,6 +172,39 @@ pub(super) fn read(image: &Image) -> Result<(AlgorithmRow, Functions), String> {
         picture: entry(offset_of!(AlgorithmRow, picture))?,
     };
     Ok((made, functions))
+}
+
+/// The row of an algorithm of which nothing but the name is known.
+pub(super) fn named(name: &str) -> Result<AlgorithmRow, String> {
+    let control = format!("onramp_{name}");
+    check_name("algorithm", name)?;
+    check_name("control", &control)?;
+    let kept = |text: &str| {
+        CString::new(text).map(|text| text.into_raw().cast_const()).map_err(|error| error.to_string())
+    };
+    Ok(AlgorithmRow {
+        name: kept(name)?,
+        control: kept(&control)?,
+        about: kept("of another build")?,
+        source: kept("")?,
+        parameters: NonNull::dangling().as_ptr(),
+        outcomes: NonNull::dangling().as_ptr(),
+        exports: NonNull::dangling().as_ptr(),
+        tracks: NonNull::dangling().as_ptr(),
+        parameter_count: 0,
+        outcome_count: 0,
+        export_count: 0,
+        track_count: 0,
+        traits: 0,
+        state_size: 8,
+        kept_size: 8,
+        unused: 0,
+        restart: None,
+        on_ack: None,
+        on_loss: None,
+        track: None,
+        picture: None,
+    })
 }
 
 /// What the kernel, pins and command lines take.
