@@ -170,6 +170,31 @@ fn ramp_leaves_near_what_the_path_holds_whatever_its_round_trip_time_is_near() {
     }
 }
 
+/// 575 Mb/s in batches of 280 kB, 4 ms apart, and half a BDP of queue: what arrives at once is no rate. Doubling to the first
+/// loss overshoots; `ramp` leaves by itself.
+#[test]
+fn batches_of_280_kilobytes_end_slow_start_by_no_loss() {
+    let mut profile = constant(1_150_000_000, 15_000, Limit::Bytes(2_156_000));
+    let batch = ScheduleSpec::Aggregate {
+        min_gap_us: 1_948,
+        max_gap_us: 1_948,
+        max_packets: 190,
+        max_bytes: 280_000,
+    };
+    profile.link.forward.schedule = Some(batch);
+    let plan = plan(profile, 80_000_000);
+    let over_seeds = |control: &str| {
+        let runs: Vec<Run> = (1..=7).map(|seed| simulate(&plan, &arm(control, &[]), seed)).collect();
+        let by_algorithm = runs
+            .iter()
+            .filter(|run| run.exit.as_ref().is_some_and(|exit| exit.reason == ExitReason::Algorithm));
+        (by_algorithm.count(), runs.iter().map(|run| run.retransmitted_segments).sum::<u64>())
+    };
+    let ((ramp, few), (plain, many)) = (over_seeds("onramp_ramp"), over_seeds("onramp_plain"));
+    assert_eq!((ramp, plain), (7, 0));
+    assert!(5 * few < many, "{few}, {many}");
+}
+
 /// A link of constant rate and delay, both ways, which loses nothing but where its queue is full.
 fn constant(rate_bps: u64, one_way_us: u64, queue: Limit) -> Profile {
     let mut profile = geo();

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo};
@@ -251,9 +252,12 @@ fn eight_transfers_in_parallel_make_one_jump_at_most() {
         import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
         let mut open: Vec<_> = (0..8).map(|_| connect(&wire)).collect();
         let bytes = vec![0; 300_000];
-        for (stream, _) in &mut open {
-            stream.write_all(&bytes).unwrap();
-        }
+        // One after the other they would have the path in turn: a socket takes all of it only as some is acknowledged.
+        thread::scope(|scope| {
+            for (stream, _) in &mut open {
+                scope.spawn(|| stream.write_all(&bytes).unwrap());
+            }
+        });
         assert!(eventually(|| open.iter().all(|(stream, _)| info(&wire, stream).bytes_acked >= 300_000)));
         let starts: Vec<_> = flows(&wire).into_iter().map(|flow| flow["start"].clone()).collect();
         assert_eq!(starts.len(), 8);
@@ -381,17 +385,24 @@ fn bottleneck(burst: Duration, holds: bool) -> impl FnMut(Data) -> Fate + Send +
 #[ignore = "in a guest: make test"]
 fn a_memory_four_times_too_large_loses_no_more_than_its_jump_and_is_corrected() {
     let _attachments = Attachments::lock();
-    onramp("attach plain --base cubic --start resume+window").ok();
-    for holds in [true, false] {
+    let lay = |holds| {
         let wire = Wire::lay(DELAY, bottleneck(DELAY, holds));
         wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+        wire
+    };
+    onramp("attach plain --base cubic").ok();
+    let doubled = [true, false].map(|holds| Sender::connect_by_default(lay(holds)).bring(1_500_000));
+    onramp("detach plain").ok();
+    onramp("attach plain --base cubic --start resume+window").ok();
+    for (holds, without) in [true, false].into_iter().zip(doubled) {
+        let wire = lay(holds);
         import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
         let mut sender = Sender::connect_by_default(wire);
         assert_eq!(sender.info().snd_cwnd, FIRST_MAX);
         let came = sender.bring(1_500_000);
         assert_eq!(came.read, 1_500_000);
-        // Half of what the memory says that the path holds.
-        assert!(came.retransmitted <= 259, "{}", came.retransmitted);
+        // Half of what the memory says that the path holds, besides what doubling loses.
+        assert!(came.retransmitted <= without.retransmitted + 259, "{came:?}, {without:?}");
         let path = of_far().unwrap();
         assert_eq!(path["claimed"], false, "{holds}");
         let Sender { wire, stream, .. } = sender;
