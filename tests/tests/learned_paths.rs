@@ -236,6 +236,14 @@ fn paths_are_imported_listed_masked_exported_and_forgotten_and_a_full_map_goes_o
     assert_eq!(first_window(&wire), 10);
 }
 
+/// A wire over which `plain` is the default, and of whose path 100 Mbit/s are remembered.
+fn remembered() -> Wire {
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
+    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    wire
+}
+
 /// The flow of a connection, as `onramp flows` has it.
 fn flows(wire: &Wire) -> Vec<serde_json::Value> {
     wire.near.run(|| json("flows")["flows"].as_array().unwrap().clone()).unwrap()
@@ -247,9 +255,7 @@ fn eight_transfers_in_parallel_make_one_jump_at_most() {
     let _attachments = Attachments::lock();
     for start in ["resume+window", "resume"] {
         onramp(&format!("attach plain --base cubic --start {start}")).ok();
-        let wire = Wire::lay(DELAY, |_| Fate::Deliver);
-        wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
-        import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+        let wire = remembered();
         let mut open: Vec<_> = (0..8).map(|_| connect(&wire)).collect();
         let bytes = vec![0; 300_000];
         // One after the other they would have the path in turn: a socket takes all of it only as some is acknowledged.
@@ -278,9 +284,7 @@ fn eight_transfers_in_parallel_make_one_jump_at_most() {
 fn a_flow_says_how_its_start_went() {
     let _attachments = Attachments::lock();
     onramp("attach plain --base cubic --start resume+window").ok();
-    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
-    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
-    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let wire = remembered();
     let mut sender = Sender::connect_by_default(wire);
     let start = |sender: &Sender| flows(&sender.wire)[0]["start"].clone();
     assert_eq!(start(&sender)["phase"], "reconnaissance");
@@ -296,9 +300,7 @@ fn a_flow_says_how_its_start_went() {
 fn a_connection_that_has_nothing_to_send_keeps_no_other_from_starting() {
     let _attachments = Attachments::lock();
     onramp("attach plain --base cubic --start resume+window").ok();
-    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
-    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
-    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let wire = remembered();
     let mut quiet = connect(&wire);
     assert_eq!(info(&wire, &quiet.0).snd_cwnd, FIRST_MAX);
     assert_eq!(of_far().unwrap()["claimed"], true);
@@ -322,9 +324,7 @@ fn what_ends_a_start_from_outside_loses_nothing_and_leaves_no_claim() {
     let _attachments = Attachments::lock();
     // The connection's process is killed.
     onramp("attach plain --base cubic --start resume+window").ok();
-    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
-    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
-    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let wire = remembered();
     let listener = wire.far.run(|| Connection::default().listen((FAR, 0).into())).unwrap();
     let to = format!("TCP4:{}", listener.local_addr().unwrap());
     let mut sends = wire
@@ -341,9 +341,7 @@ fn what_ends_a_start_from_outside_loses_nothing_and_leaves_no_claim() {
     assert_eq!(first_window(&wire), FIRST_MAX);
     // Its code is replaced, and then detached, while the jump is on its way.
     for command in ["upgrade plain", "detach plain"] {
-        let wire = Wire::lay(DELAY, |_| Fate::Deliver);
-        wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
-        import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+        let wire = remembered();
         let mut sender = Sender::connect_by_default(wire);
         assert_eq!(sender.info().snd_cwnd, FIRST_MAX);
         sender.send(300_000);
@@ -356,9 +354,7 @@ fn what_ends_a_start_from_outside_loses_nothing_and_leaves_no_claim() {
     assert_eq!(paths().len(), 0);
     // Its network namespace is deleted.
     onramp("attach plain --base cubic --start resume+window").ok();
-    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
-    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
-    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let wire = remembered();
     let (stream, _reader) = connect(&wire);
     assert_eq!(paths()[0]["claimed"], true);
     drop((stream, wire));
@@ -421,9 +417,7 @@ fn a_memory_four_times_too_large_loses_no_more_than_its_jump_and_is_corrected() 
 fn a_path_that_is_forgotten_while_its_jump_is_on_the_way_loses_nothing() {
     let _attachments = Attachments::lock();
     onramp("attach plain --base cubic --start resume+window").ok();
-    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
-    wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
-    import(&wire, &format!("{FAR} 100mbit,60ms 0s\n"));
+    let wire = remembered();
     let mut sender = Sender::connect_by_default(wire);
     assert_eq!(sender.info().snd_cwnd, FIRST_MAX);
     sender.send(300_000);

@@ -23,10 +23,13 @@ pub(crate) fn all() -> impl Iterator<Item = Algorithm> {
     onramp_algorithm::all()
 }
 
-/// The algorithm whose congestion control has this name.
+/// The algorithm whose congestion control has this name. For controls of others, which most sockets of a host have, nothing is
+/// read.
 pub(crate) fn find_control(name: &str) -> Option<Algorithm> {
-    let there = onramp_algorithm::find_control(name);
-    there.or_else(|| all().find(|algorithm| algorithm.congestion_control() == name))
+    onramp_algorithm::find_control(name).or_else(|| {
+        name.starts_with(kernel::CONTROL_PREFIX).then(read_pinned)?;
+        onramp_algorithm::find_control(name)
+    })
 }
 
 /// Names of all algorithms, separated by commas.

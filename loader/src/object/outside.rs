@@ -32,7 +32,7 @@ pub enum BuildError {
         /// What was given.
         name: String,
     },
-    /// The algorithm of the tree would not be told from it, or it is not what an object must be.
+    /// An algorithm of the tree has its name, or it is not what an object must be.
     #[error(transparent)]
     Outside(#[from] OutsideError),
     /// Not a header.
@@ -96,7 +96,7 @@ pub struct Built {
     pub warnings: String,
 }
 
-/// Writes `NAME.h` and `NAME_test.c` into a directory: an algorithm that exits at a window, and its test.
+/// Writes `NAME.h` and `NAME_test.c` into a directory: an algorithm that exits once RTTs have risen, and its test.
 ///
 /// # Errors
 /// [`BuildError::Name`], [`BuildError::Outside`] for a name of the tree, [`BuildError::Exists`], [`BuildError::Io`].

@@ -261,42 +261,29 @@ fn swap(one: Instruction, value: u64) -> Result<u64, Fault> {
     })
 }
 
-fn calculate_64(code: u8, left: u64, right: u64) -> Result<u64, Fault> {
-    let bits = right as u32 & 63;
-    Ok(match code & 0xf0 {
-        0x00 => left.wrapping_add(right),
-        0x10 => left.wrapping_sub(right),
-        0x20 => left.wrapping_mul(right),
-        0x30 => left.checked_div(right).unwrap_or(0),
-        0x40 => left | right,
-        0x50 => left & right,
-        0x60 => left << bits,
-        0x70 => left >> bits,
-        0x80 => left.wrapping_neg(),
-        0x90 => left.checked_rem(right).unwrap_or(left),
-        0xa0 => left ^ right,
-        0xb0 => right,
-        0xc0 => (left as i64 >> bits) as u64,
-        _ => return Err(Fault::Instruction(code)),
-    })
+/// Arithmetic of a width: a shift uses as many bits of its operand as number the bits of a word.
+macro_rules! calculate {
+    ($name:ident, $word:ty, $signed:ty) => {
+        fn $name(code: u8, left: $word, right: $word) -> Result<$word, Fault> {
+            let bits = right as u32 & (<$word>::BITS - 1);
+            Ok(match code & 0xf0 {
+                0x00 => left.wrapping_add(right),
+                0x10 => left.wrapping_sub(right),
+                0x20 => left.wrapping_mul(right),
+                0x30 => left.checked_div(right).unwrap_or(0),
+                0x40 => left | right,
+                0x50 => left & right,
+                0x60 => left << bits,
+                0x70 => left >> bits,
+                0x80 => left.wrapping_neg(),
+                0x90 => left.checked_rem(right).unwrap_or(left),
+                0xa0 => left ^ right,
+                0xb0 => right,
+                0xc0 => (left as $signed >> bits) as $word,
+                _ => return Err(Fault::Instruction(code)),
+            })
+        }
+    };
 }
-
-fn calculate_32(code: u8, left: u32, right: u32) -> Result<u32, Fault> {
-    let bits = right & 31;
-    Ok(match code & 0xf0 {
-        0x00 => left.wrapping_add(right),
-        0x10 => left.wrapping_sub(right),
-        0x20 => left.wrapping_mul(right),
-        0x30 => left.checked_div(right).unwrap_or(0),
-        0x40 => left | right,
-        0x50 => left & right,
-        0x60 => left << bits,
-        0x70 => left >> bits,
-        0x80 => left.wrapping_neg(),
-        0x90 => left.checked_rem(right).unwrap_or(left),
-        0xa0 => left ^ right,
-        0xb0 => right,
-        0xc0 => (left as i32 >> bits) as u32,
-        _ => return Err(Fault::Instruction(code)),
-    })
-}
+calculate!(calculate_64, u64, i64);
+calculate!(calculate_32, u32, i32);

@@ -91,8 +91,8 @@ pub fn read(bytes: Vec<u8>, origin: &Path) -> Result<&'static Outside, OutsideEr
     keep(parse(bytes, origin)?)
 }
 
-/// The algorithm of this name whose object is for another ABI, so that nothing is known but its name: what has attached it is
-/// to be told from others, and detached.
+/// The algorithm of this name whose object is for another ABI, so that nothing is known but its name: it is attached, and
+/// can be named and detached.
 ///
 /// # Errors
 /// [`OutsideError::NoObject`] for what is no name of an algorithm; as [`open`].
