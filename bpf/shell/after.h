@@ -74,7 +74,8 @@ static __always_inline bool queue_is_small(const struct sock *sk, struct limits 
 /* The threshold at a loss, mark or timeout, where the base would have this one. */
 static __always_inline u32 after_loss(const struct sock *sk, struct limits *limits, u32 ssthresh)
 {
-	if (!base_has(sk, AFTER_FLOOR) || !view_lost_out(sk) || !queue_is_small(sk, limits))
+	/* The queue that a mark meets is kept as well. */
+	if (!base_has(sk, AFTER_FLOOR) || !queue_is_small(sk, limits) || !view_lost_out(sk))
 		return ssthresh;
 	return (u32)max_u64(ssthresh, floor_window(sk));
 }

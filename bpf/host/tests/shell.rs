@@ -416,6 +416,19 @@ fn a_reduction_that_meets_more_than_a_third_of_the_largest_queue_is_the_bases() 
 }
 
 #[test]
+fn the_queue_that_a_mark_meets_is_one_that_a_reduction_has_met() {
+    let floor: AfterExitOptions = [AfterExit::Floor].into_iter().collect();
+    let mut shell = Shell::new(0);
+    let mut sock = Sock { options: floor.bits(), rate_delivered: 40, rate_interval_us: RTT_US, ..sender() };
+    acked(&mut shell, &mut sock, Verdict::default());
+    let mut with = |lost_out: u32, queue_us: u32| {
+        (sock.lost_out, sock.srtt_eighths_us) = (lost_out, (sock.min_rtt_us + queue_us) << 3);
+        shell.reduced(&mut sock, 28, &mut Always::default()).ssthresh
+    };
+    assert_eq!((with(0, 9_000), with(1, 3_000)), (28, 38));
+}
+
+#[test]
 fn without_options_of_the_base_what_they_read_changes_nothing() {
     let verdicts = [
         Verdict::default(),
