@@ -106,7 +106,7 @@ static __always_inline void start_acked(struct sock *sk, struct flow_header *flo
 	} else {
 		describe(sk, acked, rtt_us, &ack);
 		start_on_ack(start, &ack, limits->flags & LIMITS_GROWTH ? growth_allowed(limits, acked) : acked,
-			     &verdict);
+			     !ack.bytes_outstanding && !view_bytes_unsent(sk), &verdict);
 	}
 	if (start->phase == START_OVER)
 		flow->flags &= ~FLOW_STARTS;

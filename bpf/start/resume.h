@@ -18,6 +18,9 @@
  *     jump where the receiver has the room, and some where it has not, each of which the ones before have validated.
  *   - It is paced at the remembered rate, so that it takes half an RTT to send. Without a first window of its own there is no
  *     start where half of the path is no more than twice the window: doubling comes as far within an RTT, and sooner.
+ *   - What a connection does not use of its jump it gives up: once it has had time to send all of it, has nothing more to send, or
+ *     has no claim on the path any more, its window is the one that doubling would have come to by now. RFC 9959 (section
+ *     4.4) takes the flight at that time, of which nothing is left where the application pauses.
  *   - The path may have become slower. So the jump goes to half of what the remembered rate holds, or of half as much again as
  *     the rate at which the first window's ACKs arrive, if that is less; and it goes no further once RTTs show a queue.
  *   - An algorithm's exit comes first: it ends this.
@@ -39,6 +42,7 @@ struct start {
 	u32 mark;	 /* bytes sent, modulo 2^32: what the present phase waits for */
 	u32 target;	 /* of the jump, segments; 0: none yet */
 	u32 delivered;	 /* when the jump began, segments */
+	u32 window;	 /* when the jump began, segments */
 	u32 pipe;	 /* in flight when the jump began, segments */
 	u32 until_us;	 /* monotonic time modulo 2^32 at which the jump counts as sent */
 	u32 phase;	 /* enum start_phase */
@@ -47,8 +51,8 @@ struct start {
 	u32 first_bytes; /* acknowledged by it, modulo 2^32 */
 	u32 late_acks;	 /* in a row whose RTT shows a queue, in the jump */
 	u32 policies;	 /* a bit for each of enum start_policy */
-	u32 halvings;	 /* of what is used of the path, below half of it */
-	u32 arrivals;	 /* of the first window's ACKs: 0 none, 1 the first, 2 the last */
+	u16 halvings;	 /* of what is used of the path, below half of it */
+	u16 arrivals;	 /* of the first window's ACKs: 0 none, 1 the first, 2 the last */
 };
 _Static_assert(sizeof(struct start) == 80, "no implicit padding");
 
@@ -164,8 +168,19 @@ static __always_inline void start_jump(struct start *start, const struct ack *ac
 	start->target = target;
 	start->phase = START_UNVALIDATED;
 	start->delivered = ack->delivered;
+	start->window = ack->cwnd;
 	start->pipe = (u32)max_u64(ack->in_flight, ack->acked);
 	start->until_us = (u32)ack->now_us + 2 * ack->smoothed_rtt_us;
+}
+
+/* Gives up what has not been used of the jump, if it has begun. */
+static __always_inline void start_gives_up(const struct start *start, const struct ack *ack, u32 growth,
+					   struct start_verdict *verdict)
+{
+	u64 doubled = (u64)start->window + (ack->delivered - start->delivered);
+
+	if (start->phase == START_UNVALIDATED && doubled < (u64)ack->cwnd + growth)
+		verdict->cwnd = (u32)max_u64(doubled > growth ? doubled - growth : 0, start->window);
 }
 
 /* The window goes up as far as the receiver lets it, until it is at the target and all of that has been sent. */
@@ -173,6 +188,7 @@ static __always_inline void start_raise(struct start *start, const struct ack *a
 					struct start_verdict *verdict)
 {
 	u64 open = ack->receive_window / ack_mss(ack);
+	bool sent, overdue;
 
 	if (start_queues(start, ack)) {
 		/* It goes no further. */
@@ -187,20 +203,31 @@ static __always_inline void start_raise(struct start *start, const struct ack *a
 		start->until_us = (u32)ack->now_us + 2 * ack->smoothed_rtt_us;
 		return;
 	}
-	if (start->target > ack->cwnd)
+	sent = ((u64)ack->in_flight + ack->acked) * 32 >= max_u64(start->target, ack->cwnd) * 31;
+	overdue = !sent && (s32)((u32)ack->now_us - start->until_us) >= 0;
+	if (overdue)
+		start_gives_up(start, ack, growth, verdict);
+	else if (start->target > ack->cwnd)
 		verdict->cwnd = start->target;
-	if ((u64)ack->in_flight * 32 >= max_u64(start->target, ack->cwnd) * 31 ||
-	    (s32)((u32)ack->now_us - start->until_us) >= 0) {
+	if (sent || overdue) {
 		start->phase = START_VALIDATING;
 		start->mark = (u32)ack->bytes_sent;
 		verdict->pacing_rate = 0;
 	}
 }
 
-/* One ACK in slow start, after the algorithm; the base adds `growth` segments to the window then. */
-static __always_inline void start_on_ack(struct start *start, const struct ack *ack, u32 growth,
+/*
+ * One ACK in slow start, after the algorithm; the base adds `growth` segments to the window then. `idle`: nothing is on its way,
+ * and nothing waits to be sent.
+ */
+static __always_inline void start_on_ack(struct start *start, const struct ack *ack, u32 growth, bool idle,
 					 struct start_verdict *verdict)
 {
+	if (start->phase < START_VALIDATING && start->claim_ns && ack->now_us >= start->late_us) {
+		start_gives_up(start, ack, growth, verdict);
+		start_ends(start, START_LATE);
+		return;
+	}
 	if (start->phase == START_RECONNAISSANCE) {
 		start_arrives(start, ack);
 		if ((s32)((u32)ack->bytes_acked - start->mark) < 0) {
@@ -211,19 +238,18 @@ static __always_inline void start_on_ack(struct start *start, const struct ack *
 			start_ends(start, START_VALIDATED);
 			return;
 		}
-		if (ack->flags & ACK_APP_LIMITED && !(ack->flags & ACK_CWND_LIMITED))
+		if (idle || (ack->flags & ACK_APP_LIMITED && !(ack->flags & ACK_CWND_LIMITED)))
 			return;
-		if (start->claim_ns && ack->now_us >= start->late_us) {
-			start_ends(start, START_LATE);
-			return;
-		}
 		if (!start_knows_rtt(start, ack->min_rtt_us)) {
 			start_ends(start, START_RTT);
 			return;
 		}
 		start_jump(start, ack);
 	}
-	if (start->phase == START_UNVALIDATED)
+	if (start->phase == START_UNVALIDATED && idle) {
+		start_gives_up(start, ack, growth, verdict);
+		start_ends(start, START_VALIDATED);
+	} else if (start->phase == START_UNVALIDATED)
 		start_raise(start, ack, growth, verdict);
 	else if (start->phase == START_VALIDATING && (s32)((u32)ack->bytes_acked - start->mark) >= 0)
 		start_ends(start, START_VALIDATED);

@@ -320,6 +320,22 @@ fn a_connection_that_has_nothing_to_send_keeps_no_other_from_starting() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn a_connection_that_sends_less_than_its_jump_gives_up_the_rest_of_it() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain --base cubic --start resume+window").ok();
+    let wire = remembered();
+    let (mut stream, _reader) = connect(&wire);
+    stream.write_all(&vec![0; 150_000]).unwrap();
+    assert!(eventually(|| info(&wire, &stream).bytes_acked >= 150_000));
+    let start = flows(&wire)[0]["start"].clone();
+    assert_eq!((&start["phase"], &start["end"]), (&"over".into(), &"validated".into()));
+    // As if it had doubled: a segment for each that was acknowledged.
+    assert!(info(&wire, &stream).snd_cwnd <= FIRST_MAX + 150_000 / 1_448, "{start}");
+    assert_eq!(of_far().unwrap()["claimed"], false);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn what_ends_a_start_from_outside_loses_nothing_and_leaves_no_claim() {
     let _attachments = Attachments::lock();
     // The connection's process is killed.

@@ -64,6 +64,12 @@ impl Shell {
         Self { flow: ShellFlow { start, ..self.flow } }
     }
 
+    /// The same under a claim on the path that is void from `late_us` on, of the clock of [`Sock::now_us`].
+    pub fn claiming(self, late_us: u64) -> Self {
+        let start = Start { claim_ns: 1, late_us, ..self.flow.start };
+        Self { flow: ShellFlow { start, ..self.flow } }
+    }
+
     /// The same over a path as connections before have learned it, with what is done at the start; without memory where nothing
     /// is known that may still be used. Times are since boot.
     pub fn recalling(self, policies: StartPolicies, path: &Path, now_ns: u64, lifetime_ns: u64) -> Self {

@@ -241,6 +241,63 @@ fn once_all_of_the_jump_is_acknowledged_a_loss_is_like_any_other() {
     assert_eq!(sock.plateau, 0);
 }
 
+/// Sends no more than so many segments, and has them acknowledged an RTT later.
+fn send_at_most(shell: &mut Shell, sock: &mut Sock, segments: u32) {
+    sock.in_flight += segments;
+    sock.bytes_sent += u64::from(segments * MSS);
+    sock.bytes_outstanding += segments * MSS;
+    sock.now_us += u64::from(RTT_US);
+    acknowledge(sock, segments);
+    shell.acked(sock, segments, Some(RTT_US), &mut Quiet);
+}
+
+#[test]
+fn a_connection_that_has_sent_all_it_has_gives_up_what_it_has_not_used_of_its_jump() {
+    let (mut shell, mut sock) = begun(RATE, RTT_US);
+    sock.receive_window = 1_000_000;
+    step(&mut shell, &mut sock, FIRST);
+    assert_eq!(sock.cwnd, 200);
+    sock.bytes_unsent = 0;
+    send_at_most(&mut shell, &mut sock, 30);
+    grow(&mut shell, &mut sock, 30);
+    // As far as doubling would have come by the same ACKs.
+    assert_eq!((sock.cwnd, shell.start().end), (FIRST + 30, start_end::VALIDATED));
+    sock.bytes_unsent = 1_000 * MSS;
+    step(&mut shell, &mut sock, 1);
+    assert_eq!(sock.cwnd, FIRST + 30);
+}
+
+#[test]
+fn a_jump_that_is_not_sent_within_two_rtts_is_given_up_as_far_as_it_is_not_used() {
+    let (mut shell, mut sock) = begun(RATE, RTT_US);
+    sock.receive_window = 1_000_000;
+    step(&mut shell, &mut sock, FIRST);
+    send_at_most(&mut shell, &mut sock, 20);
+    assert_eq!(sock.cwnd, 200);
+    send_at_most(&mut shell, &mut sock, 20);
+    grow(&mut shell, &mut sock, 20);
+    assert_eq!(sock.cwnd, FIRST + 40);
+}
+
+#[test]
+fn a_jump_whose_claim_is_void_is_given_up_as_far_as_it_is_not_used() {
+    let mut sock = new_sock();
+    let late_us = sock.now_us + 4 * u64::from(RTT_US);
+    let mut shell = Shell::new(0).remembering(StartPolicies::of_memory(), RATE, RTT_US).claiming(late_us);
+    shell.begin(&mut sock);
+    // The receiver has not the room: the jump waits for it.
+    step(&mut shell, &mut sock, FIRST);
+    for late in [false, false, true] {
+        send_at_most(&mut shell, &mut sock, 10);
+        assert_eq!(shell.start().end == start_end::LATE, late);
+    }
+    sock.receive_window = 1_000_000;
+    let window = sock.cwnd;
+    assert!(window <= FIRST + 30);
+    step(&mut shell, &mut sock, 1);
+    assert_eq!(sock.cwnd, window);
+}
+
 #[test]
 fn an_exit_of_the_algorithm_ends_the_start() {
     let (mut shell, mut sock) = begun(RATE, RTT_US);
