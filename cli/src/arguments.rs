@@ -1,6 +1,7 @@
 //! The command line as a whole.
 
 use clap::{CommandFactory, Parser};
+use onramp_loader::algorithm::outside;
 use onramp_terminal::program::CommandLine;
 
 use crate::exit;
@@ -43,7 +44,7 @@ impl CommandLine for Arguments {
     }
 
     fn run(self, output: &Output) -> anyhow::Result<u8> {
-        self.verb.run(Self::command, output)
+        outside::caught(|| self.verb.run(Self::command, output))?
     }
 
     fn exit_code(error: &anyhow::Error) -> u8 {

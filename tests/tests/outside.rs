@@ -257,6 +257,31 @@ const ONLY_PARSED: [(&str, &str); 5] = [
 ];
 
 #[test]
+fn what_does_at_an_ack_what_the_verifier_refuses_ends_the_command_with_its_function_and_object() {
+    let place = tempdir().unwrap();
+    let header = place.path().join("wild.h");
+    assert_eq!(onramp(&format!("lab new wild -o {}", place.path().display())).code, Some(0));
+    let text = fs::read_to_string(&header).unwrap();
+    // No sooner than its first calls: what fails in those is not built.
+    let at_an_ack = "wild_on_ack(struct wild *state";
+    let body = text.find(at_an_ack).and_then(|at| text[at..].find("{\n").map(|open| at + open + 2)).unwrap();
+    let (before, after) = text.split_at(body);
+    let late = "\tif (ack->bytes_acked > 50000)\n\t\t((u32 *)state)[ack->bytes_acked] = 1;\n";
+    fs::write(&header, format!("{before}{late}{after}")).unwrap();
+    let object = outside::build(&header, None).unwrap().object;
+    let object = object.display();
+    for command in [
+        format!("sim run {object} --profile terrestrial --bytes 1M"),
+        format!("sim compare --profile terrestrial --arms cubic,{object} --bytes 1M"),
+        format!("sim sweep --arms cubic,{object} --paths 20 -o {}", place.path().join("swept").display()),
+    ] {
+        let ran = onramp(&command);
+        assert_eq!(ran.code, Some(1), "{command}: {ran:?}");
+        assert!(ran.stderr.contains("wild_on_ack") && !ran.stderr.contains("panicked"), "{ran:?}");
+    }
+}
+
+#[test]
 fn the_commands_of_the_page_run_one_after_the_other() {
     let place = tempdir().unwrap();
     fs::create_dir(place.path().join("bin")).unwrap();

@@ -56,4 +56,14 @@ pub enum OutsideError {
         /// The first.
         other: PathBuf,
     },
+    /// A function of it does at an ACK what the kernel's verifier refuses.
+    #[error(
+        "{}: {why}; the kernel would refuse it: a test in NAME_test.c with such ACKs shows where", path.display()
+    )]
+    Broken {
+        /// Which.
+        path: PathBuf,
+        /// The function, and what it does.
+        why: String,
+    },
 }

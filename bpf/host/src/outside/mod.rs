@@ -11,6 +11,7 @@ mod image;
 mod machine;
 mod row;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::slice::{from_mut, from_ref};
 use std::sync::{PoisonError, RwLock};
@@ -42,6 +43,17 @@ const OBJECT_BYTES: u64 = 16 << 20;
 
 /// Those that this process has read, in that order; they stay.
 static READ: RwLock<Vec<&'static Outside>> = RwLock::new(Vec::new());
+
+/// What calls algorithms, on this thread or on others that it joins.
+///
+/// # Errors
+/// [`OutsideError::Broken`], if one from outside the tree does what the kernel's verifier would refuse.
+pub fn caught<T>(calls: impl FnOnce() -> T) -> Result<T, OutsideError> {
+    catch_unwind(AssertUnwindSafe(calls)).map_err(|panic| match panic.downcast() {
+        Ok(broken) => *broken,
+        Err(panic) => resume_unwind(panic),
+    })
+}
 
 /// An algorithm from outside the tree.
 pub struct Outside {
@@ -265,12 +277,11 @@ impl Outside {
         self.attempt("on_loss", self.functions.on_loss, arguments).map(|_| ())
     }
 
-    /// # Panics
-    /// If the code does what the kernel's verifier would refuse: there is no verdict then.
+    /// Unwinds to [`caught`] if the code does what the kernel's verifier would refuse: there is no verdict then.
     fn call<const N: usize>(&self, function: &str, entry: usize, arguments: [Argument<'_>; N]) -> u64 {
         match self.attempt(function, entry, arguments) {
             Ok(answer) => answer,
-            Err(why) => panic!("{}: {why}", self.origin.display()),
+            Err(why) => resume_unwind(Box::new(OutsideError::Broken { path: self.origin.clone(), why })),
         }
     }
 
