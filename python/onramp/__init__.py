@@ -2,8 +2,8 @@
 
 Functions have the options of the programs, by the same names and with the same defaults: ``onramp sim compare --extra-rtt
 0ms,20ms`` is ``onramp.simulate(extra_rtt=["0ms", "20ms"])``. Sizes, times and rates are numbers (bytes, seconds, bit/s) or texts
-such as ``"80M"``, ``"1m30s"`` and ``"50mbit"``. What a program would refuse raises ``ValueError`` with its sentence; a file that the system refuses
-raises ``OSError``.
+such as ``"80M"``, ``"1m30s"`` and ``"50mbit"``. What a program would refuse raises ``ValueError`` with its sentence; a file that
+the system refuses raises ``OSError``.
 
 Other threads run while these functions compute, and Ctrl-C ends them; a run in progress ends in the background.
 """
@@ -113,7 +113,7 @@ def simulate(
     """Simulates arms side by side, as ``onramp sim compare``, whose help explains the options.
 
     profile: link and hosts: a path, or a name that is built in.
-    arms: algorithms and controls, with settings after colons: ``"search:threshold_pct=10"``; also objects of your own: ``"./mine.o"``.
+    arms: algorithms and controls, settings after colons: ``"search:threshold_pct=10"``; also objects of your own: ``"./mine.o"``.
     samples: also a table ``samples``: what was seen of each run's first flow every 10 ms, as ``flow.csv`` of the lab.
 
     The table ``runs`` has a row per run; ``flows`` a row per flow where there are several. The same arguments give the same

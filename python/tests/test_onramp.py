@@ -10,6 +10,7 @@ import tempfile
 import threading
 import unittest
 
+import capture
 import pandas
 import polars
 import pyarrow
@@ -159,6 +160,13 @@ class Recorded(unittest.TestCase):
         profile = onramp.replay(RECORDED, profile="geo")
         self.assertEqual(profile.json, said(onramp_, "replay", str(RECORDED), "--profile", "geo"))
 
+    def test_a_capture_is_read(self):
+        with tempfile.TemporaryDirectory() as place:
+            path = pathlib.Path(place, "slow.pcap")
+            capture.write(path, segments=500)
+            flows = onramp.read(path)["flows"]
+            self.assertEqual((flows["local_address"][0], flows["local_port"][0]), ("192.0.2.1", 5001))
+
     def test_a_result_of_the_lab_is_read(self):
         golden = sorted(RECORDED.parents[3].glob("tests/golden/6.12-*.json"))[0]
         result = onramp.read(golden)
@@ -259,6 +267,23 @@ print("goes on")
     def test_the_version_is_that_of_the_programs(self):
         version = subprocess.run([LABORATORY, "--version"], capture_output=True, text=True).stdout
         self.assertEqual(onramp.__version__, version.split()[1])
+
+
+class Notebooks(unittest.TestCase):
+    def test_every_notebook_runs_and_is_kept_without_its_output(self):
+        notebooks = sorted(pathlib.Path(__file__).parents[1].glob("notebooks/*.ipynb"))
+        self.assertEqual(len(notebooks), 4)
+        for notebook in notebooks:
+            cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
+            self.assertFalse(any(cell["outputs"] or cell["execution_count"] for cell in cells), notebook.name)
+            program = "\n".join("".join(cell["source"]) for cell in cells)
+            with self.subTest(notebook.name), tempfile.TemporaryDirectory() as place:
+                capture.write(pathlib.Path(place, "slow.pcap"))
+                path = f"{os.path.dirname(LABORATORY)}:{os.environ['PATH']}"
+                environment = {**os.environ, "PATH": path, "MPLBACKEND": "agg"}
+                words = [sys.executable, "-c", program]
+                done = subprocess.run(words, capture_output=True, text=True, cwd=place, env=environment)
+                self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":
