@@ -88,8 +88,8 @@ def pack(library, directory):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """What `pip install` calls: builds the library first."""
-    build = ["cargo", "build", "--release", "--package", "onramp-python", "--features", "vendored"]
+    """What `pip install` calls: builds the library first, for this machine, with its libelf."""
+    build = ["cargo", "build", "--release", "--locked", "--package", "onramp-python"]
     subprocess.run(build, cwd=ROOT, check=True)
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return pack(target / "release/libonramp_python.so", wheel_directory)
