@@ -217,6 +217,7 @@ fn a_handshake_takes_what_the_kernel_took() {
         let mut rtt_us = 0;
         sim::compare_watched(&plan, &[arm("cubic", &[])], SourceSpec::Bulk, |_, _, _, flow| {
             rtt_us = flow.samples[0].info.rtt_us;
+            Ok(())
         })
         .unwrap();
         assert!(rtt_us.abs_diff(kernel_us) < 80, "seed {seed}: {rtt_us}, {kernel_us}");

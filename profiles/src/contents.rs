@@ -308,6 +308,38 @@ mod tests {
         assert_eq!(profile.link.forward.queue_bytes, Some(36_000_000));
     }
 
+    /// Three packets of 1,500 bytes in the first 10 ms, in two of its milliseconds, and one at the end of the 20 ms.
+    #[test]
+    fn a_trace_of_mahimahi_is_a_rate_millisecond_by_millisecond() {
+        let scratch = tempfile::tempdir().unwrap();
+        let rate = "[link.forward.rate]\nkind = \"mahimahi\"\nfile = \"cell.down\"\n\n[link.return]";
+        let text = geo().replacen("[link.return]", rate, 1);
+        let text = text.replacen("rate_bps = 150_000_000", "rate_bps = 2_400_000", 1);
+        let path = scratch.path().join("mine.toml");
+        fs::write(&path, &text).unwrap();
+        let load = |lines: &str| {
+            fs::write(scratch.path().join("cell.down"), lines).unwrap();
+            Profile::load(&path)
+        };
+        let profile = load("3\n3\n7\n20\n").unwrap();
+        let rate = profile.link.forward.rate.as_ref().unwrap();
+        let (steps, repeat_us) = rate.steps().unwrap();
+        let steps: Vec<_> = steps.iter().map(|step| (step.at_us, step.rate_bps)).collect();
+        let expected = [(0, 0), (3_000, 24_000_000), (4_000, 0), (7_000, 12_000_000), (8_000, 0)];
+        assert_eq!(steps, [&expected[..], &[(19_000, 12_000_000)]].concat());
+        assert_eq!((repeat_us, rate.mean_bps()), (Some(20_000), Some(2_400_000)));
+        assert_eq!(Profile::parse(&toml::to_string(&profile).unwrap(), "again").unwrap(), profile);
+        for (lines, said) in [
+            ("3\n", "link.forward.rate_bps = 2400000 is out of range: expected 3960000 to 4040000, the mean"),
+            ("0 1\n1 2\n", "cell.down is no trace of mahimahi: it is one of Pensieve"),
+            ("4\n3\n", "cell.down is no trace of mahimahi: line 2: 3 ms is before the line above"),
+            ("0,1000\n", "cell.down is no trace of mahimahi: line 1: \"0,1000\" is not a whole number of ms"),
+        ] {
+            let error = load(lines).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
     #[test]
     fn traces_are_found_next_to_the_profile_and_bad_rows_are_named() {
         let scratch = tempfile::tempdir().unwrap();

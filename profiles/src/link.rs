@@ -6,6 +6,7 @@ mod aqm;
 mod cross;
 mod delay;
 mod loss;
+mod mahimahi;
 mod measured;
 mod outage;
 mod rate;
@@ -174,8 +175,13 @@ impl LinkSpec {
     /// [`TraceError`] naming the file and the line.
     pub fn load_traces(&mut self, directory: &Path) -> Result<(), TraceError> {
         for direction in [&mut self.forward, &mut self.back] {
-            if let Some(RateSpec::Trace { file, rows, .. }) = &mut direction.rate {
-                *rows = trace::load(&directory.join(file))?;
+            match &mut direction.rate {
+                Some(RateSpec::Trace { file, rows, .. }) => *rows = trace::load(&directory.join(file))?,
+                Some(RateSpec::Mahimahi { file, steps, repeat_us }) => {
+                    let measured = mahimahi::load(&directory.join(file))?;
+                    (*steps, *repeat_us) = (measured.steps, Some(measured.repeat_us));
+                }
+                _ => {}
             }
         }
         Ok(())

@@ -5,9 +5,12 @@ use std::ffi::OsStr;
 use std::fmt;
 
 use clap::builder::{PossibleValue, TypedValueParser};
-use clap::{Arg, Command};
+use clap::{Arg, Args, Command};
 use onramp_algorithm::{self as algorithm, Parameter, Parameters};
+use onramp_terminal::failure::Usage;
 use serde::Serialize;
+
+use crate::lookup;
 
 /// An algorithm's name, that of its congestion control, or the path of an object from outside the tree: offered by completion, checked by the verb, which says what
 /// there is. The value is the algorithm's name where there is one.
@@ -24,6 +27,56 @@ impl TypedValueParser for AlgorithmName {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(algorithm::all().map(|one| PossibleValue::new(one.name()).help(one.about()))))
+    }
+}
+
+/// Algorithms to be replayed, and what is set of their parameters.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Chosen {
+    /// Algorithms; `onramp list` shows them [default: the profile's]
+    #[arg(short, long, value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', required_unless_present = "profile")]
+    pub algorithm: Vec<String>,
+    /// Take parameters from this profile: a path, or a name in /etc/onramp/profiles or built in
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
+    /// Set a parameter: NAME=VALUE for all algorithms, ALG.NAME=VALUE for one
+    #[arg(long = "set", value_name = "[ALG.]NAME=VALUE")]
+    pub settings: Vec<String>,
+    /// Try every value: NAME=VALUE,VALUE,… or NAME=FROM:TO:STEP; several sweeps make all combinations
+    #[arg(long, value_name = "[ALG.]NAME=VALUES")]
+    pub sweep: Vec<String>,
+}
+
+impl Chosen {
+    /// Algorithms and settings, those of the profile first.
+    ///
+    /// # Errors
+    /// The profile is not there, is wrong, or is for other algorithms.
+    pub fn wanted(&self) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+        let (mut algorithms, mut settings) = (self.algorithm.clone(), Vec::new());
+        if let Some(name) = &self.profile {
+            let profile = lookup::load(name)?;
+            if algorithms.is_empty() {
+                algorithms.push(profile.algorithm.clone());
+            }
+            let of_profile = lookup::parameters(&profile)?;
+            let used =
+                of_profile.iter().filter(|of| algorithms.iter().any(|name| name == of.algorithm().name()));
+            for parameters in used {
+                let algorithm = parameters.algorithm().name();
+                settings
+                    .extend(parameters.shown().map(|(name, value)| format!("{algorithm}.{name}={value}")));
+            }
+            if settings.is_empty() && !algorithms.contains(&profile.algorithm) {
+                return Err(Usage::error(format!(
+                    "profile {name} has nothing for {}: it is for {}",
+                    algorithms.join(", "),
+                    profile.algorithms().join(" and ")
+                )));
+            }
+        }
+        settings.extend(self.settings.iter().cloned());
+        Ok((algorithms, settings))
     }
 }
 

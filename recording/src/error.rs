@@ -73,6 +73,16 @@ pub enum Error {
         /// What is missing.
         reason: String,
     },
+    /// There is nothing to replay.
+    #[error("{} holds no acknowledgments{} that {reason}", bounded::name(path), of_flow(*flow))]
+    NoAcks {
+        /// What was given.
+        path: PathBuf,
+        /// The flow that was asked for; none: any.
+        flow: Option<u64>,
+        /// What is missing of them.
+        reason: &'static str,
+    },
     /// A capture that can be used in part.
     #[error("{}: {reason}", bounded::name(path))]
     Capture {
@@ -93,6 +103,10 @@ pub enum Error {
         /// The schema that is read here.
         known: u32,
     },
+}
+
+fn of_flow(flow: Option<u64>) -> String {
+    flow.map_or_else(String::new, |flow| format!(" of flow {flow}"))
 }
 
 impl Error {

@@ -536,6 +536,7 @@ fn pages_and_manifests_name_this_version() {
         ("docs/install.md", format!("onramp-{version}-1.x86_64.rpm")),
         ("docs/install.md", format!("onramp-{version}-amd64.oci.tar")),
         ("docs/fleet.md", format!("onramp_{version}-1_amd64.deb")),
+        ("docs/python.md", format!("onramp-{version}-cp39-abi3-manylinux")),
         ("packaging/kubernetes/onramp.yaml", format!("image: onramp:{version}")),
         ("packaging/kubernetes/kustomization.yaml", format!("newTag: {version}")),
     ] {

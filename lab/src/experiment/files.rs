@@ -81,47 +81,49 @@ pub(super) fn write_run(
     }
     let began = trace.began_ns();
     for (at, flow) in trace.flows.iter().enumerate() {
-        write(directory.join(format!("flow{}.csv", number(at))), flow_csv(flow, began))?;
+        write(directory.join(format!("flow{}.csv", number(at))), flow.csv(began))?;
     }
     if let Some(competitor) = &trace.competitor {
-        write(directory.join("flow-competitor.csv"), flow_csv(competitor, began))?;
+        write(directory.join("flow-competitor.csv"), competitor.csv(began))?;
     }
     write(directory.join("link.csv"), link_csv(trace))
 }
 
-/// Times are seconds of CLOCK_MONOTONIC since the first flow's first data, as in the results.
-fn flow_csv(flow: &Flow, began: u64) -> String {
-    let mut out = String::from(
-        "seconds,cwnd_segments,ssthresh_segments,mss_bytes,in_flight_segments,smoothed_rtt_us,min_rtt_us,\
-         retransmitted_segments,lost_segments,acknowledged_bytes,sent_bytes,notsent_bytes,delivery_rate_bytes_per_s,\
-         pacing_rate_bytes_per_s,peer_window_bytes,ca_state\n",
-    );
-    let optional = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
-    for sample in &flow.samples {
-        let info = &sample.info;
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            out,
-            "{:.6},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            (sample.at_ns as f64 - began as f64) / 1e9,
-            info.snd_cwnd,
-            optional(info.snd_ssthresh.map(u64::from)),
-            info.snd_mss,
-            info.in_flight(),
-            info.rtt_us,
-            optional(info.min_rtt_us.map(u64::from)),
-            info.retrans_total,
-            info.lost,
-            info.bytes_acked,
-            info.bytes_sent,
-            info.notsent_bytes,
-            info.delivery_rate_bytes_per_s,
-            optional(info.pacing_rate_bytes_per_s),
-            info.snd_wnd_bytes,
-            info.ca_state,
+impl Flow {
+    /// What was seen of it as CSV. Times are seconds of CLOCK_MONOTONIC since the first flow's first data, as in the results.
+    pub fn csv(&self, began: u64) -> String {
+        let mut out = String::from(
+            "seconds,cwnd_segments,ssthresh_segments,mss_bytes,in_flight_segments,smoothed_rtt_us,min_rtt_us,\
+             retransmitted_segments,lost_segments,acknowledged_bytes,sent_bytes,notsent_bytes,delivery_rate_bytes_per_s,\
+             pacing_rate_bytes_per_s,peer_window_bytes,ca_state\n",
         );
+        let optional = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+        for sample in &self.samples {
+            let info = &sample.info;
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                out,
+                "{:.6},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                (sample.at_ns as f64 - began as f64) / 1e9,
+                info.snd_cwnd,
+                optional(info.snd_ssthresh.map(u64::from)),
+                info.snd_mss,
+                info.in_flight(),
+                info.rtt_us,
+                optional(info.min_rtt_us.map(u64::from)),
+                info.retrans_total,
+                info.lost,
+                info.bytes_acked,
+                info.bytes_sent,
+                info.notsent_bytes,
+                info.delivery_rate_bytes_per_s,
+                optional(info.pacing_rate_bytes_per_s),
+                info.snd_wnd_bytes,
+                info.ca_state,
+            );
+        }
+        out
     }
-    out
 }
 
 fn link_csv(trace: &Trace) -> String {

@@ -39,7 +39,7 @@ pub(super) fn build(constant_bps: u64, spec: Option<&RateSpec>, random: Random) 
         Some(RateSpec::Walk { every_us, min_bps, max_bps, max_step_bps }) => {
             Box::new(Redraw::new(*every_us, *min_bps, *max_bps, Some(*max_step_bps), random))
         }
-        Some(spec @ (RateSpec::Steps { .. } | RateSpec::Trace { .. })) => {
+        Some(spec @ (RateSpec::Steps { .. } | RateSpec::Trace { .. } | RateSpec::Mahimahi { .. })) => {
             let (steps, repeat_us) = spec.steps().unwrap_or_default();
             Box::new(Stepped(Steps::new(steps.iter().map(|step| (step.at_us, step.rate_bps)), repeat_us)))
         }

@@ -76,6 +76,9 @@ pub enum SimError {
         /// The kernel's name of it.
         name: String,
     },
+    /// Its caller does not want it any more.
+    #[error("stopped")]
+    Stopped,
     /// The hosts take part in explicit congestion notification.
     #[error("host.tcp_ecn is not simulated: leave it out, or measure it with `onramp lab run`")]
     Ecn,
@@ -96,19 +99,19 @@ pub enum SimError {
 /// # Errors
 /// [`SimError`]; nothing is half done then.
 pub fn compare(plan: &Plan, arms: &[Arm], source: SourceSpec) -> Result<Comparison, SimError> {
-    compare_watched(plan, arms, source, |_, _, _, _| {})
+    compare_watched(plan, arms, source, |_, _, _, _| Ok(()))
 }
 
 /// As [`compare`]; shows `each` every run once it is over, with the number of its repetition and what was seen of its first
 /// flow every 10 ms.
 ///
 /// # Errors
-/// As [`compare`].
+/// As [`compare`], and those of `each`, after which nothing more is simulated.
 pub fn compare_watched(
     plan: &Plan,
     arms: &[Arm],
     source: SourceSpec,
-    mut each: impl FnMut(&Arm, u32, &Run, &Flow),
+    mut each: impl FnMut(&Arm, u32, &Run, &Flow) -> Result<(), SimError>,
 ) -> Result<Comparison, SimError> {
     plan.validate()?;
     let mut results = Vec::new();
@@ -117,7 +120,7 @@ pub fn compare_watched(
         for repetition in 0..plan.repetitions {
             let seed = plan.seed.wrapping_add(repetition.into());
             let (run, flow) = run::watched(plan, arm, seed, source)?;
-            each(arm, repetition, &run, &flow);
+            each(arm, repetition, &run, &flow)?;
             runs.push(run);
         }
         results.push(ArmResult::from_runs(arm, runs));

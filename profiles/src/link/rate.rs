@@ -33,6 +33,19 @@ pub enum RateSpec {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rows: Vec<Row>,
     },
+    /// The delivery opportunities of a mahimahi trace (mm-link(1)): on each line of the file the millisecond at which a packet
+    /// of 1,500 bytes may be sent. In each millisecond the rate is that of its packets; after the last line the trace begins
+    /// anew.
+    Mahimahi {
+        /// Path, relative to the profile's directory.
+        file: String,
+        /// What the file says, once [`super::LinkSpec::load_traces`] has read it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        steps: Vec<RateStep>,
+        /// When it begins anew, microseconds, from the file too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repeat_us: Option<u64>,
+    },
     /// A new rate at fixed intervals, uniform and independent of the last.
     Redraw {
         /// Length of an interval, microseconds, 1 000 to 1 000 000 000.
@@ -69,7 +82,9 @@ impl RateSpec {
     /// Rates by time, for those that follow a list.
     pub fn steps(&self) -> Option<(Vec<RateStep>, Option<u64>)> {
         match self {
-            Self::Steps { steps, repeat_us } => Some((steps.clone(), *repeat_us)),
+            Self::Steps { steps, repeat_us } | Self::Mahimahi { steps, repeat_us, .. } => {
+                Some((steps.clone(), *repeat_us))
+            }
             Self::Trace { rows, repeat_us, .. } => {
                 let step = |row: &Row| RateStep { at_us: row.at_us, rate_bps: row.rate_bps };
                 Some((rows.iter().map(step).collect(), *repeat_us))
@@ -81,7 +96,7 @@ impl RateSpec {
     /// Mean rate in the long run, bit/s; `None` for one that holds its last step.
     pub fn mean_bps(&self) -> Option<u64> {
         match self {
-            Self::Steps { .. } | Self::Trace { .. } => {
+            Self::Steps { .. } | Self::Trace { .. } | Self::Mahimahi { .. } => {
                 let (steps, repeat_us) = self.steps()?;
                 let end = repeat_us?;
                 let ends = steps.iter().skip(1).map(|step| step.at_us).chain([end]);
@@ -103,11 +118,9 @@ impl RateSpec {
         let of = |name: &str| format!("{rate}.{name}");
         match self {
             Self::Steps { .. } => {}
+            Self::Mahimahi { file, steps, .. } => is_read(&of("file"), file, steps)?,
             Self::Trace { file, rows, .. } => {
-                if rows.is_empty() {
-                    let range = "expected a trace file next to a profile that is read from a file";
-                    return Err(RangeError::new(of("file"), format!("{file:?}"), range));
-                }
+                is_read(&of("file"), file, rows)?;
                 let delays = rows.iter().filter_map(|row| Some((row.line, row.delay_us?)));
                 for (line, delay) in delays {
                     let place = format!("{} line {line}, delay_us", of("file"));
@@ -140,6 +153,15 @@ impl RateSpec {
             RangeError { range: format!("{}, {why} of {key}.rate", error.range), ..error }
         })
     }
+}
+
+/// That the file of a trace was read.
+fn is_read<T>(key: &str, file: &str, rows: &[T]) -> Result<(), RangeError> {
+    if rows.is_empty() {
+        let range = "expected a trace file next to a profile that is read from a file";
+        return Err(RangeError::new(key, format!("{file:?}"), range));
+    }
+    Ok(())
 }
 
 fn range(key: &str, every_us: u64, min_bps: u64, max_bps: u64) -> Result<(), RangeError> {

@@ -43,6 +43,14 @@ pub enum TraceError {
         /// Reason.
         reason: String,
     },
+    /// It is no trace of mahimahi.
+    #[error("{path} is no trace of mahimahi: {reason}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Reason.
+        reason: String,
+    },
     /// There is no row.
     #[error("trace {path} has no row: expected lines of time_us,rate_bps[,delay_us]")]
     Empty {

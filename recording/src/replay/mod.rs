@@ -7,6 +7,7 @@
 mod candidate;
 mod evaluator;
 mod regret;
+mod report;
 mod rounds;
 mod source;
 mod trace;
@@ -19,6 +20,7 @@ use serde::{Serialize, Serializer};
 pub use candidate::{Candidate, CandidateError, candidates};
 pub use evaluator::{Exit, Verdicts};
 pub use regret::{CARRIES_PERCENT, Path, PathEstimate, ROUNDS, Regret, Round};
+pub use report::{Report, Request};
 pub use rounds::{AckRound, Rounds};
 pub use source::{Generations, Known, Resumed, replay, replay_with};
 pub use trace::{Point, Trace};

@@ -5,17 +5,13 @@ mod text;
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::Args;
 use onramp_files::bounded;
-use onramp_recording::replay::{Candidate, FlowReport, Options, Replay, candidates, replay};
-use onramp_recording::{Error, Input, input, replay_csv};
-use serde::Serialize;
+use onramp_profiles::parameters::Chosen;
+use onramp_recording::replay::{Options, Request, candidates};
 
 use crate::failure::{PARTIAL, Usage};
 use crate::output::{Output, say};
-use crate::profile;
-use crate::settings::AlgorithmName;
 
 /// Run algorithms over recorded ACKs: when each would have exited slow start, at what window, and why
 ///
@@ -34,18 +30,8 @@ pub(crate) struct Replays {
     /// Directory of a recording, an acks file of one, a packet capture, or CSV; - is standard input
     #[arg(value_name = "RECORDING")]
     path: PathBuf,
-    /// Algorithms; `onramp list` shows them [default: the profile's]
-    #[arg(short, long, value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', required_unless_present = "profile")]
-    algorithm: Vec<String>,
-    /// Take parameters from this profile: a path, or a name in /etc/onramp/profiles or built in
-    #[arg(long, value_name = "PROFILE")]
-    profile: Option<String>,
-    /// Set a parameter: NAME=VALUE for all algorithms, ALG.NAME=VALUE for one
-    #[arg(long = "set", value_name = "[ALG.]NAME=VALUE")]
-    settings: Vec<String>,
-    /// Try every value: NAME=VALUE,VALUE,… or NAME=FROM:TO:STEP; several sweeps make all combinations
-    #[arg(long, value_name = "[ALG.]NAME=VALUES")]
-    sweep: Vec<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Only the flow of this number
     #[arg(long, value_name = "NUMBER")]
     flow: Option<u64>,
@@ -66,41 +52,23 @@ pub(crate) struct Replays {
     output: Option<PathBuf>,
 }
 
-#[derive(Serialize)]
-struct ReplayReport {
-    path: PathBuf,
-    /// Whether the recording ended properly; none: there is no manifest.
-    complete: Option<bool>,
-    /// Events that the recorder was too slow for.
-    dropped_events: Option<u64>,
-    /// Rows of a CSV file that were passed over.
-    bad_rows: u64,
-    ignored_columns: Vec<String>,
-    /// What could not be read.
-    problems: Vec<String>,
-    flows: Vec<FlowReport>,
-}
-
 impl Replays {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let (algorithms, settings) = self.wanted()?;
-        let candidates = candidates(&algorithms, &settings, &self.sweep)
+        let (algorithms, settings) = self.chosen.wanted()?;
+        let candidates = candidates(&algorithms, &settings, &self.chosen.sweep)
             .map_err(|error| Usage::error(error.to_string()))?;
-        let mut report = self.report(candidates)?;
-        report.flows.retain(|flow| self.flow.is_none_or(|wanted| wanted == flow.flow));
+        let request = Request {
+            candidates,
+            options: Options { keep_going: self.keep_going, beyond: self.beyond, regret: true },
+            ignore_unknown: self.ignore_unknown,
+            flow: self.flow,
+            ..Request::default()
+        };
+        let report = request.replay(&self.path)?;
         for problem in &report.problems {
             say(&format!("warning: {problem}"));
         }
-        if report.flows.is_empty() {
-            let of = self.flow.map_or_else(String::new, |flow| format!(" of flow {flow}"));
-            let none = format!("{} holds no acknowledgments{of} that", bounded::name(&self.path));
-            // Where some of it cannot be read, they may be there.
-            return Err(if report.problems.is_empty() {
-                anyhow!("{none} could be replayed: they are recorded with --level ack")
-            } else {
-                anyhow!("{none} can be read")
-            });
-        }
+        request.check(&report)?;
         if let Some(path) = &self.output {
             figure::write(path, &report.flows)?;
         }
@@ -108,67 +76,5 @@ impl Replays {
             output.data(&report, || text::report(&report.flows, self.regret, output))?;
         }
         Ok(if report.problems.is_empty() { 0 } else { PARTIAL })
-    }
-
-    /// Algorithms and settings, those of the profile first.
-    fn wanted(&self) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-        let (mut algorithms, mut settings) = (self.algorithm.clone(), Vec::new());
-        if let Some(name) = &self.profile {
-            let profile = profile::load(name)?;
-            if algorithms.is_empty() {
-                algorithms.push(profile.algorithm.clone());
-            }
-            let of_profile = profile::parameters(&profile)?;
-            let used =
-                of_profile.iter().filter(|of| algorithms.iter().any(|name| name == of.algorithm().name()));
-            for parameters in used {
-                let algorithm = parameters.algorithm().name();
-                settings
-                    .extend(parameters.shown().map(|(name, value)| format!("{algorithm}.{name}={value}")));
-            }
-            if settings.is_empty() && !algorithms.contains(&profile.algorithm) {
-                return Err(Usage::error(format!(
-                    "profile {name} has nothing for {}: it is for {}",
-                    algorithms.join(", "),
-                    profile.algorithms().join(" and ")
-                )));
-            }
-        }
-        settings.extend(self.settings.iter().cloned());
-        Ok((algorithms, settings))
-    }
-
-    fn report(&self, candidates: Vec<Candidate>) -> anyhow::Result<ReplayReport> {
-        let options = Options { keep_going: self.keep_going, beyond: self.beyond, regret: true };
-        let replayed = Replay::new(candidates, options);
-        let path = self.path.clone();
-        let mut recording = match input(&path)? {
-            Input::Recording(recording) => recording,
-            Input::Text(text) => {
-                let refuse = |reason| Error::NotARecording { path: path.clone(), reason };
-                let csv = replay_csv(text, self.ignore_unknown, replayed, |_| true).map_err(refuse)?;
-                let name = bounded::name(&path);
-                let problems = csv.problems().iter().map(|problem| format!("{name}: {problem}")).collect();
-                return Ok(ReplayReport {
-                    path,
-                    complete: None,
-                    dropped_events: None,
-                    bad_rows: csv.bad_rows,
-                    problems,
-                    ignored_columns: csv.ignored,
-                    flows: csv.flows,
-                });
-            }
-        };
-        let flows = replay(&mut recording, replayed);
-        Ok(ReplayReport {
-            path,
-            complete: recording.manifest.as_ref().map(|manifest| manifest.complete),
-            dropped_events: recording.manifest.as_ref().map(|manifest| manifest.dropped_events),
-            bad_rows: 0,
-            ignored_columns: Vec::new(),
-            problems: recording.problems.iter().map(ToString::to_string).collect(),
-            flows,
-        })
     }
 }

@@ -22,12 +22,12 @@ mod qlog;
 mod recorder;
 mod reproduce;
 mod reproduction;
-mod result;
+pub(crate) mod result;
 mod series;
 mod shell;
-mod sim;
+pub(crate) mod sim;
 mod sweep;
-mod sweeping;
+pub(crate) mod sweeping;
 mod transfer;
 mod verify;
 

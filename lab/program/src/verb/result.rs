@@ -25,7 +25,7 @@ pub(super) fn file(given: &Path) -> PathBuf {
 }
 
 /// A result: its file, the directory that it is in, or the manifest next to it; `-` is standard input.
-pub(super) fn read(given: &Path) -> anyhow::Result<Comparison> {
+pub(crate) fn read(given: &Path) -> anyhow::Result<Comparison> {
     let file = file(given);
     let name = bounded::name(&file);
     let text = bounded::read_text(&file).with_context(|| format!("cannot read {name}"))?;

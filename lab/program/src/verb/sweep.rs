@@ -12,7 +12,7 @@ use crate::arm::Arms;
 use crate::failure::Usage;
 use crate::output::Output;
 use crate::verb::population::{self, Jobs};
-use crate::verb::sweeping::Sweeping;
+use crate::verb::sweeping::{PROGRAM, Sweeping};
 
 /// One path in so many is looked at, at most, for those that suit a guest.
 const LOOKED_AT: u64 = 1_000;
@@ -53,7 +53,7 @@ impl Sweep {
         // What is wrong with an arm shows before anything is made.
         self.prepared(&path(0), &clock)?;
         let kernel = Some(self.kernel.clone());
-        let definition = self.sweeping.definition(text, &self.arms, self.paths, kernel)?;
+        let definition = self.sweeping.definition(PROGRAM.as_ref(), text, &self.arms, self.paths, kernel)?;
         let directory = self.sweeping.directory("lab-sweep", &population);
         let make = |at| self.rows(&path(at), &clock, &directory, output);
         let jobs = self.jobs.jobs();

@@ -1,7 +1,7 @@
 //! Arms over a population of paths, as `sim sweep` and `lab sweep` make them: a directory that is filled, and its summary.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path as File, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -17,6 +17,17 @@ use crate::failure::{PARTIAL, Usage};
 use crate::output::Output;
 use crate::progress::{Progress, Resumes};
 use crate::target::directory;
+
+/// The program that runs.
+pub(crate) const PROGRAM: &str = "/proc/self/exe";
+
+/// What there is of a sweep.
+pub(crate) struct Swept {
+    pub summary: Summary,
+    pub rows: Vec<RunRow>,
+    /// Whether that is all of it.
+    pub complete: bool,
+}
 
 /// What is swept, and where it goes.
 #[derive(Args, Debug)]
@@ -43,16 +54,18 @@ impl Sweeping {
         self.limit.over(population.path(self.seed, number))
     }
 
-    /// What the directory holds. `text` is the population's; `kernel` that whose TCP makes the runs, if they are not simulated.
+    /// What the directory holds. `text` is the population's; `kernel` that whose TCP makes the runs, if they are not simulated;
+    /// `program` the file of what makes them.
     pub fn definition(
         &self,
+        program: &File,
         text: String,
         arms: &[String],
         paths: u64,
         kernel: Option<String>,
     ) -> anyhow::Result<Definition> {
         Ok(Definition {
-            program: sweep::program()?,
+            program: sweep::program(program)?,
             population: text,
             seed: self.seed,
             paths,
@@ -68,7 +81,37 @@ impl Sweeping {
         self.output.clone().unwrap_or_else(default)
     }
 
-    /// Fills the directory, and writes and prints the summary once all is there. `make` runs all arms over a path.
+    /// Fills the directory, and writes the summary once all is there. `make` runs all arms over a path.
+    pub fn fill(
+        &self,
+        store: &Store,
+        definition: &Definition,
+        population: &Population,
+        jobs: NonZeroUsize,
+        make: impl Fn(u64) -> anyhow::Result<Vec<RunRow>> + Sync,
+    ) -> anyhow::Result<Swept> {
+        store.fill(definition, self.shard(), jobs, make)?;
+        let (rows, complete) = store.rows()?;
+        let summary = Summary::new(&population.name, self.seed, &rows);
+        let swept = Swept { summary, rows, complete };
+        if !complete {
+            return Ok(swept);
+        }
+        let summary = &swept.summary;
+        let json = serde_json::to_string_pretty(summary)? + "\n";
+        for (name, text) in [("summary.json", json), ("summary.md", summary.to_string())] {
+            let path = store.file(name);
+            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        front::draw(summary, &store.file("front.svg"))?;
+        Ok(swept)
+    }
+
+    fn shard(&self) -> Shard {
+        self.shard.unwrap_or(Shard::WHOLE)
+    }
+
+    /// The same with its progress, and prints the summary.
     pub fn sweep(
         &self,
         definition: &Definition,
@@ -79,18 +122,15 @@ impl Sweeping {
         output: &Output,
     ) -> anyhow::Result<u8> {
         let store = Store::open(&directory, definition).map_err(usage)?;
-        let shard = self.shard.unwrap_or(Shard::WHOLE);
-        let (began, made, all) = (Instant::now(), AtomicU64::new(0), store.missing(definition, shard));
+        let (began, made, all) = (Instant::now(), AtomicU64::new(0), store.missing(definition, self.shard()));
         let progress = Progress::begin(output, "paths", Resumes::Yes);
         let make = |number| {
             let rows = make(number)?;
             progress.count("paths", made.fetch_add(1, Ordering::Relaxed) + 1, all, began);
             Ok::<_, anyhow::Error>(rows)
         };
-        store.fill(definition, shard, jobs, make)?;
+        let Swept { summary, complete, .. } = self.fill(&store, definition, population, jobs, make)?;
         drop(progress);
-        let (rows, complete) = store.rows()?;
-        let summary = Summary::new(&population.name, self.seed, &rows);
         if !complete {
             output.progress(&format!(
                 "{} of {} paths are there: the same command without --shard makes the rest, and the summary",
@@ -98,12 +138,6 @@ impl Sweeping {
             ));
             return Ok(PARTIAL);
         }
-        let json = serde_json::to_string_pretty(&summary)? + "\n";
-        for (name, text) in [("summary.json", json), ("summary.md", summary.to_string())] {
-            let path = store.file(name);
-            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        front::draw(&summary, &store.file("front.svg"))?;
         output.progress(&format!("written to {}", directory.display()));
         output.versioned(&summary, || summary.to_string())?;
         Ok(code(&summary, definition.paths))

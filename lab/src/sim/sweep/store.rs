@@ -84,12 +84,11 @@ fn file(path: &Path) -> impl FnOnce(io::Error) -> SweepError + '_ {
     |source| SweepError::File { path: path.to_owned(), source }
 }
 
-/// SHA-256 of the program that runs, with the objects that it has read of algorithms from outside the tree.
+/// SHA-256 of what simulates, a program or a library, with the objects that it has read of algorithms from outside the tree.
 ///
 /// # Errors
 /// [`SweepError::File`].
-pub fn program() -> Result<String, SweepError> {
-    let path = Path::new("/proc/self/exe");
+pub fn program(path: &Path) -> Result<String, SweepError> {
     let bytes = fs::read(path).map_err(file(path))?;
     let mut digest = Sha256::new_with_prefix(&bytes);
     for outside in onramp_algorithm::all().filter_map(|algorithm| algorithm.outside()) {
@@ -126,6 +125,18 @@ impl Store {
         }
         let files = definition.paths.div_ceil(PATHS_OF_A_FILE) as usize;
         Ok(Self { directory: directory.to_owned(), files })
+    }
+
+    /// A directory as it is, with what it says that it holds.
+    ///
+    /// # Errors
+    /// [`SweepError::Other`], [`SweepError::File`].
+    pub fn read(directory: &Path) -> Result<(Self, Definition), SweepError> {
+        let path = directory.join(DEFINITION);
+        let bytes = bounded::read(&path, bounded::TEXT_BYTES).map_err(file(&path))?;
+        let other = |_| SweepError::Other { path: directory.to_owned(), what: "form" };
+        let definition: Definition = serde_json::from_slice(&bytes).map_err(other)?;
+        Ok((Self::open(directory, &definition)?, definition))
     }
 
     fn path(&self, number: usize) -> PathBuf {

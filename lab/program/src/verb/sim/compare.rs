@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use clap::Args;
+use onramp_lab::experiment::{Arm, Comparison, Flow, Plan, Run};
 use onramp_lab::sim::{self, SimError, SourceSpec};
 use onramp_lab::table;
 
@@ -44,7 +45,7 @@ impl RunOne {
   onramp sim compare --arms cubic,plain,search -n 100
   onramp sim compare --arms search:threshold_pct=10,search:threshold_pct=20 --profile leo --json
   onramp sim compare --arms cubic,search --bytes 20M --object 200k --think 2s")]
-pub(super) struct Compare {
+pub(crate) struct Compare {
     /// Algorithms and congestion controls, with settings after colons
     #[arg(long, value_delimiter = ',', value_name = "ARM,…", default_value = "cubic,plain,search")]
     arms: Vec<String>,
@@ -58,6 +59,15 @@ pub(super) struct Compare {
 impl Compare {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         self.options.simulate(&self.arms, self.repetitions, output)
+    }
+
+    /// Simulates it; shows `each` what [`sim::compare_watched`] does.
+    pub fn simulated(
+        &self,
+        each: impl FnMut(&Arm, u32, &Run, &Flow) -> Result<(), SimError>,
+    ) -> anyhow::Result<Comparison> {
+        let (plan, arms) = self.options.prepared(&self.arms, self.repetitions)?;
+        self.options.simulated(&plan, &arms, each)
     }
 }
 
@@ -107,25 +117,40 @@ impl SourceOptions {
 }
 
 impl Options {
-    fn simulate(&self, arms: &[String], repetitions: u32, output: &Output) -> anyhow::Result<u8> {
+    fn prepared(&self, arms: &[String], repetitions: u32) -> anyhow::Result<(Plan, Vec<Arm>)> {
         let mut plan = self.transfer.plan(profile::load(&self.profile)?, repetitions);
         self.traffic.join(&mut plan)?;
         let arms = Arms::describe(arms, &plan.profile, &self.transfer.settings)?;
-        let all = u64::from(repetitions) * arms.len() as u64;
-        let (mut made, began) = (0, Instant::now());
-        let progress = Progress::begin(output, "runs", Resumes::No);
-        let simulated = sim::compare_watched(&plan, &arms, self.source.spec()?, |arm, _, _, _| {
-            made += 1;
-            progress.count(&arm.name, made, all, began);
-        });
-        drop(progress);
-        let comparison = simulated.map_err(|error| match error {
+        Ok((plan, arms))
+    }
+
+    fn simulated(
+        &self,
+        plan: &Plan,
+        arms: &[Arm],
+        each: impl FnMut(&Arm, u32, &Run, &Flow) -> Result<(), SimError>,
+    ) -> anyhow::Result<Comparison> {
+        sim::compare_watched(plan, arms, self.source.spec()?, each).map_err(|error| match error {
             SimError::Control { .. }
             | SimError::Unlearned { .. }
             | SimError::Range(_)
             | SimError::Plan(_) => Usage::error(error.to_string()),
             other => other.into(),
-        })?;
+        })
+    }
+
+    fn simulate(&self, arms: &[String], repetitions: u32, output: &Output) -> anyhow::Result<u8> {
+        let (plan, arms) = self.prepared(arms, repetitions)?;
+        let all = u64::from(repetitions) * arms.len() as u64;
+        let (mut made, began) = (0, Instant::now());
+        let progress = Progress::begin(output, "runs", Resumes::No);
+        let simulated = self.simulated(&plan, &arms, |arm, _, _, _| {
+            made += 1;
+            progress.count(&arm.name, made, all, began);
+            Ok(())
+        });
+        drop(progress);
+        let comparison = simulated?;
         output.versioned(&comparison, || table::comparison(&comparison))?;
         Ok(transfer::code(&comparison.arms))
     }
@@ -162,7 +187,7 @@ mod tests {
     #[test]
     fn what_is_not_simulated_is_refused_by_name() {
         let arms = |name: &str, profile: &str| {
-            let plan = onramp_lab::experiment::Plan::new(profile::load(profile).unwrap());
+            let plan = Plan::new(profile::load(profile).unwrap());
             let arms = Arms::describe(&[name], &plan.profile, &[])?;
             sim::compare(&plan, &arms, SourceSpec::Bulk).map_err(anyhow::Error::from)
         };

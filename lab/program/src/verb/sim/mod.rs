@@ -11,6 +11,8 @@ mod written;
 use clap::{Args, Subcommand};
 
 use crate::output::Output;
+pub(crate) use compare::Compare;
+pub(crate) use sweep::Sweep;
 
 /// Simulate: the lab's link models and the algorithms' own code with modelled TCP, hundreds of times faster than time
 ///
@@ -33,8 +35,8 @@ pub(crate) struct Sim {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Run(compare::RunOne),
-    Compare(compare::Compare),
-    Sweep(sweep::Sweep),
+    Compare(Compare),
+    Sweep(Sweep),
     Tune(tune::Tune),
     Reproduce(reproduce::Reproduce),
     Path(path::Path),

@@ -69,6 +69,7 @@ impl Reproduce {
                 if repetition == 0 {
                     curves.push(Curve::new(&arm.name, flow, run.exit.as_ref()));
                 }
+                Ok(())
             })?;
         std::fs::create_dir_all(&directory)?;
         plot::write(&directory, &plan.profile, &curves)?;

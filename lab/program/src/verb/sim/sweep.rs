@@ -1,20 +1,20 @@
 //! `onramp-lab sim sweep`.
 
-use std::path::PathBuf;
+use std::path::{Path as File, PathBuf};
 
 use clap::Args;
 use onramp_files::bounded;
 use onramp_lab::experiment::Arm;
 use onramp_lab::population::{Path, Population};
-use onramp_lab::sim::SourceSpec;
-use onramp_lab::sim::sweep::{self, Sweep as Summary};
+use onramp_lab::sim::sweep::{self, Store, Sweep as Summary};
+use onramp_lab::sim::{SimError, SourceSpec};
 use serde::Serialize;
 
 use super::written;
 use crate::arm::Arms;
 use crate::output::Output;
 use crate::verb::population::{self, Jobs};
-use crate::verb::sweeping::{Sweeping, code, usage};
+use crate::verb::sweeping::{PROGRAM, Sweeping, Swept, code, usage};
 
 /// Simulate arms over a population of paths
 ///
@@ -32,7 +32,7 @@ use crate::verb::sweeping::{Sweeping, code, usage};
   onramp sim sweep --population mine.toml --seed 7 --shard 2/16 -o /shared/mine-7
   onramp sim sweep --path 17
   onramp sim sweep --path 17 --write-profile path-17.toml")]
-pub(super) struct Sweep {
+pub(crate) struct Sweep {
     #[command(flatten)]
     sweeping: Sweeping,
     /// Algorithms and controls, with settings after colons as in `onramp sim compare`
@@ -90,8 +90,26 @@ impl Sweep {
         sweep::path(path, &self.arms(path)?).map_err(|error| usage(error.into()))
     }
 
+    /// Makes what is missing of it; `program` is the file of what simulates. `wanted` is asked before each path.
+    pub fn swept(
+        &self,
+        program: &File,
+        wanted: impl Fn() -> Result<(), SimError> + Sync,
+    ) -> anyhow::Result<Swept> {
+        let (text, population) = population::load(&self.sweeping.population)?;
+        self.arms(&population.path(self.sweeping.seed, 0))?;
+        let definition = self.sweeping.definition(program, text, &self.arms, self.paths, None)?;
+        let store =
+            Store::open(&self.sweeping.directory("sweep", &population), &definition).map_err(usage)?;
+        let make = |number| {
+            wanted()?;
+            self.rows(&self.sweeping.path(&population, number))
+        };
+        self.sweeping.fill(&store, &definition, &population, self.jobs.jobs(), make)
+    }
+
     fn all(self, text: String, population: &Population, output: &Output) -> anyhow::Result<u8> {
-        let definition = self.sweeping.definition(text, &self.arms, self.paths, None)?;
+        let definition = self.sweeping.definition(PROGRAM.as_ref(), text, &self.arms, self.paths, None)?;
         let directory = self.sweeping.directory("sweep", population);
         let make = |number| self.rows(&self.sweeping.path(population, number));
         self.sweeping.sweep(&definition, directory, population, self.jobs.jobs(), make, output)
@@ -191,7 +209,7 @@ mod tests {
         let path = Path { bytes: 4_000_000_000, ..sweep.sweeping.path(&population, 0) };
         let [row] = &sweep.rows(&path).unwrap()[..] else { panic!("one arm") };
         assert_eq!(row.complete, 0);
-        let definition = sweep.sweeping.definition(String::new(), &[], 1, None).unwrap();
+        let definition = sweep.sweeping.definition(PROGRAM.as_ref(), String::new(), &[], 1, None).unwrap();
         assert_eq!(definition.timeout_seconds, Some(1));
         assert!(CommandLine::try_parse_from(["sweep", "--timeout", "0s"]).is_err());
     }
