@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use onramp_loader::algorithm::outside;
 use onramp_terminal::failure::sentence;
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -24,7 +25,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
     let flag = Arc::clone(&stopped);
     std::thread::spawn(move || {
         // Nobody waits for what was stopped.
-        let _ = send.send(work(&flag));
+        let _ = send.send(outside::caught(|| work(&flag)).unwrap_or_else(|broken| Err(broken.into())));
     });
     loop {
         let waiting = &mut receive;

@@ -115,6 +115,17 @@ class Simulated(unittest.TestCase):
             self.assertEqual(result.json, program)
             self.assertEqual(onramp.replay(RECORDED, mine)["findings"]["algorithm"][0], "mine")
 
+    def test_an_algorithm_that_breaks_is_an_error(self):
+        with tempfile.TemporaryDirectory() as place:
+            said(LABORATORY, "new", "mine", "-o", place)
+            header = pathlib.Path(place, "mine.h")
+            late = "\tif (ack->bytes_acked > 50000)\n\t\t((u32 *)state)[ack->bytes_acked] = 1;\n"
+            before, after = header.read_text().split("\tverdict->outcome = OUTCOME_NO_RTT_SAMPLE;\n", 1)
+            header.write_text(before + late + after)
+            said(LABORATORY, "build", str(header))
+            with self.assertRaisesRegex(ValueError, "mine_on_ack"):
+                onramp.simulate("geo", header.with_suffix(".o"), repetitions=1, bytes="2M")
+
     def test_functions_have_the_options_of_the_programs(self):
         for verb, function, first in (("compare", onramp.simulate, "profile"), ("sweep", onramp.sweep, "population")):
             options = {name.replace("-", "_") for name in onramp._native.options(verb)} - {"help", "version"}
