@@ -47,7 +47,7 @@ struct telemetry {
 	u64 wanted; /* byte i: levels that consumer i subscribes to, bit 0 for LEVEL_EXIT; 0: no consumer */
 	u64 flows;  /* id of the next flow */
 	u32 abi_version;
-	u32 registrations; /* raised when a consumer comes or changes its subscription, never 0 */
+	u32 registrations; /* raised when a consumer comes or its subscription, parameters or a deadline change; never 0 */
 	struct consumer consumers[CONSUMER_MAX];
 };
 _Static_assert(sizeof(struct telemetry) == 856, "telemetry is part of the ABI");

@@ -27,6 +27,13 @@
  *   NAME_restart_extra(extra)   with NAME_restart, where there is one
  *   NAME_on_ack_extra(...)      while it is wanted, and there was memory for it: before NAME_on_ack, with the same verdict
  *
+ * Where it has TRAIT_SLEEPS, it need not be asked about each ACK (shell/sleep.h):
+ *
+ *   NAME_sleeps_until(state, params, verdict)
+ *                       after a verdict that wants nothing and is no exit: the time, or the window, until which no ACK with an
+ *                       RTT sample in this slow start changes the state or gets another verdict, as long as the parameters
+ *                       are these; 0: the next one may (fuzzing compares)
+ *
  * No floating point, no unbounded loop, no division by a value that can be zero, no comparison of times that breaks
  * when a counter wraps.
  */
@@ -205,10 +212,12 @@ static __always_inline void grow_slower(struct verdict *verdict, u32 *remainder,
 #define PICTURE_BARS_MAX 16
 
 /* Bits of NAME_TRAITS. */
-#define TRAIT_LIMITS_GROWTH 1 /* answers GROWTH_LIMITED: the shell looks at its limit when the window grows */
-#define TRAIT_PACES 2	      /* answers a pacing rate: the shell applies it whenever data is sent */
-#define TRAIT_ALWAYS 4	      /* is asked outside slow start, too, except while a loss is being recovered */
-#define TRAIT_EXTRA 8	      /* has a second part of state */
-#define TRAIT_BASELINE 16     /* looks at no signal of the path: others are compared with it */
+#define TRAIT_LIMITS_GROWTH 1	  /* answers GROWTH_LIMITED: the shell looks at its limit when the window grows */
+#define TRAIT_PACES 2		  /* answers a pacing rate: the shell applies it whenever data is sent */
+#define TRAIT_ALWAYS 4		  /* is asked outside slow start, too, except while a loss is being recovered */
+#define TRAIT_EXTRA 8		  /* has a second part of state */
+#define TRAIT_BASELINE 16	  /* looks at no signal of the path: others are compared with it */
+#define TRAIT_SLEEPS 32		  /* says until when it need not be asked */
+#define TRAIT_SLEEPS_BY_WINDOW 64 /* with it: until which window, in bytes, and not until which time */
 
 #endif

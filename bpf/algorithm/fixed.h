@@ -19,7 +19,7 @@ struct fixed {
 #define FIXED_EXPORTS(X)
 #define FIXED_TRACK(X)
 #define FIXED_PICTURE(GAUGE, BARS, PHASE)
-#define FIXED_TRAITS TRAIT_BASELINE
+#define FIXED_TRAITS (TRAIT_BASELINE | TRAIT_SLEEPS | TRAIT_SLEEPS_BY_WINDOW)
 #define FIXED_READS (READS(cwnd) | READS(mss))
 
 struct fixed_params {
@@ -43,6 +43,14 @@ static __always_inline void fixed_on_ack(struct fixed *state, const struct fixed
 	}
 	verdict->outcome = OUTCOME_EXIT;
 	verdict->ssthresh = ack->cwnd;
+}
+
+static __always_inline u64 fixed_sleeps_until(const struct fixed *state, const struct fixed_params *params,
+					      const struct verdict *verdict)
+{
+	(void)state;
+	(void)verdict;
+	return params->exit_window_bytes ? params->exit_window_bytes : ~0ULL;
 }
 
 LOSS_LEFT_TO_BASE(fixed)

@@ -19,7 +19,7 @@ struct plain {
 #define PLAIN_EXPORTS(X)
 #define PLAIN_TRACK(X)
 #define PLAIN_PICTURE(GAUGE, BARS, PHASE)
-#define PLAIN_TRAITS TRAIT_BASELINE
+#define PLAIN_TRAITS (TRAIT_BASELINE | TRAIT_SLEEPS)
 #define PLAIN_READS 0
 
 struct plain_params {
@@ -38,6 +38,15 @@ static __always_inline void plain_on_ack(struct plain *state, const struct plain
 	(void)params;
 	(void)ack;
 	(void)verdict;
+}
+
+static __always_inline u64 plain_sleeps_until(const struct plain *state, const struct plain_params *params,
+					      const struct verdict *verdict)
+{
+	(void)state;
+	(void)params;
+	(void)verdict;
+	return ~0ULL;
 }
 
 LOSS_LEFT_TO_BASE(plain)

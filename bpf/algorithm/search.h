@@ -167,7 +167,7 @@ _Static_assert(sizeof(struct search_extra) <= 144, "the state of a flow with pac
 #define SEARCH_PICTURE(GAUGE, BARS, PHASE)                                                                             \
 	GAUGE("norm", state->norm_max_pct) BARS("acked per bin", "bytes", search_bars(state, bars))
 
-#define SEARCH_TRAITS (TRAIT_LIMITS_GROWTH | TRAIT_PACES | TRAIT_EXTRA)
+#define SEARCH_TRAITS (TRAIT_LIMITS_GROWTH | TRAIT_PACES | TRAIT_EXTRA | TRAIT_SLEEPS)
 #define SEARCH_READS                                                                                                   \
 	(ACK_PAIRS_READS | PACING_READS | READS(bytes_sent) | READS(delivered) | READS(smoothed_rtt_us) |              \
 	 READS(in_flight))
@@ -495,6 +495,13 @@ static __always_inline void search_on_ack(struct search *state, const struct sea
 	verdict->outcome = search_evaluate(state, params, ack, rtt_us);
 	if (verdict->outcome == OUTCOME_EXIT)
 		search_exit(state, params, ack, verdict);
+}
+
+/* To the end of the bin. Pacing takes every ACK. */
+static __always_inline u64 search_sleeps_until(const struct search *state, const struct search_params *params,
+					       const struct verdict *verdict)
+{
+	return verdict->outcome == SEARCH_BIN_OPEN && !params->pacing ? state->bin_end_us + 1 : 0;
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include "fast.bpf.h"
 #include "observe.bpf.h"
 #include "resume.bpf.h"
+#include "sleep.bpf.h"
 #include "storage.bpf.h"
 
 /*
@@ -77,6 +78,8 @@ static __always_inline void step_flow(struct sock *sk, const struct ack_sample *
 	if (step->called)
 		call(sk, flow, &payload);
 	ack_after(&shell, step, &payload);
+	if (!observed)
+		sleep_if_idle(&shell, step, &payload);
 }
 
 /*
@@ -125,6 +128,7 @@ static __noinline void at_threshold(struct sock *sk)
 	struct flow *flow = flow_of(sk);
 	struct shell shell;
 
+	disturb(sk);
 	if (!flow)
 		return;
 	shell = shell_of(sk, flow, 0, observing);

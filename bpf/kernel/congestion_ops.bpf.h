@@ -31,6 +31,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "observe.bpf.h"
 #include "resume.bpf.h"
 #include "fast.bpf.h"
+#include "sleep.bpf.h"
 #include "acked.bpf.h"
 
 OPERATION(void, init, struct sock *sk)
@@ -70,6 +71,7 @@ OPERATION(void, release, struct sock *sk)
 	struct limits *limits = find_limits(sk);
 	struct flow_telemetry *telemetry;
 
+	disturb(sk);
 	if (limits)
 		end_pacing(sk, limits);
 	if (guarding && guard_end(sk, expired()))
@@ -103,20 +105,43 @@ OPERATION(void, release, struct sock *sk)
 	bpf_sk_storage_delete(&flows, sk);
 }
 
-OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
+/* Whether the base works alone, HyStart included, which it has for slow start: in congestion avoidance, unless a consumer listens. */
+static __always_inline bool runs_alone(const struct sock *sk)
+{
+	return !BASE_CONTROLS && !HAS(TRAIT_ALWAYS) && !is_below_threshold(sk) && !telemetry_here.wanted;
+}
+
+static __noinline void acked_asleep(struct sock *sk, const struct ack_sample *sample)
+{
+	base_acked(sk, sample);
+}
+
+static __noinline void acked_awake(struct sock *sk, const struct ack_sample *sample)
 {
 	struct ack_step step;
 
+	wake(sk);
 	ack_arrives(sk, ALL_TRAITS, HAS(TRAIT_ALWAYS) && observing, &step);
-	/* In congestion avoidance the base works alone: not even the state is looked up, unless a consumer needs it. */
+	/* Without state, or in recovery, the base works alone, unless a consumer needs the state. */
 	if ((step.called || wanted(LEVEL_ROUND)) && !on_ack(sk, sample, &step))
 		base_acked_alone(sk, sample);
 	else
 		base_acked(sk, sample);
 }
 
+/* What most ACKs need is here, and saves no registers for what others need. */
+OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	if (runs_alone(sk))
+		base_acked_alone(sk, sample);
+	else if (sleeps_on(sk, sample))
+		acked_asleep(sk, sample);
+	else
+		acked_awake(sk, sample);
+}
+
 /* The base grows the window, within the limit of the last verdict if it set one. */
-static __always_inline void grow(struct sock *sk, u32 ack, u32 acked)
+static __noinline void grow(struct sock *sk, u32 ack, u32 acked)
 {
 	struct growth_step step = growth_begins(sk);
 	const struct limits *limits = growth_has_limits(step, ALL_TRAITS) ? find_limits(sk) : 0;
@@ -168,7 +193,18 @@ OPERATION(u32, sndbuf_expand, struct sock *sk)
 #else
 OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	grow(sk, ack, acked);
+	bool starting = is_below_threshold(sk);
+
+	if (HAS(TRAIT_LIMITS_GROWTH) && (starting || HAS(TRAIT_ALWAYS)) &&
+	    limits_in_socket(sk)->flags & LIMITS_GROWTH) {
+		grow(sk, ack, acked);
+	} else if (starting) {
+		base_cong_avoid(sk, ack, acked);
+		if (!is_below_threshold(sk))
+			at_threshold(sk);
+	} else {
+		base_cong_avoid(sk, ack, acked);
+	}
 }
 
 /* An ACK, before pkts_acked. With AFTER_PROBE or POLICY_FAST alone: else the loader clears it. */
@@ -195,6 +231,7 @@ OPERATION(u32, ssthresh, struct sock *sk)
 	struct shell shell;
 	u32 profile;
 
+	disturb(sk);
 	if (!flow)
 		return threshold;
 	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_ROUND), observing);
@@ -222,6 +259,7 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 	struct shell shell;
 
 	base_state(sk, new_state);
+	disturb(sk);
 	if (!flow)
 		return;
 	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_EXIT), observing);
@@ -237,6 +275,7 @@ OPERATION(void, cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	base_cwnd_event(sk, event);
 	if (event != CA_EVENT_CWND_RESTART)
 		return;
+	disturb(sk);
 	flow = flow_of(sk);
 	if (flow)
 		slow_start_ends(&flow->header);
@@ -254,6 +293,7 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	struct undo_payload payload;
 	struct shell shell;
 
+	disturb(sk);
 	if (!flow)
 		return window;
 	shell = shell_of(sk, flow, 0, observing);

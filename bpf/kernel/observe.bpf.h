@@ -175,7 +175,7 @@ static __always_inline void report_ack(const struct shell *shell, struct ack_pay
 	struct flow_telemetry *telemetry = shell->telemetry;
 
 	if (payload->called)
-		count_verdict(shell->kept, payload->verdict.outcome);
+		count_verdict(shell->sk, shell->kept, payload->verdict.outcome);
 	if (!telemetry)
 		return;
 	payload->flags = shell->flow->flags;

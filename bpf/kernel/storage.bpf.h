@@ -7,6 +7,7 @@
 #define ONRAMP_STORAGE_BPF_H
 
 #include "../events.h"
+#include "../shell/sleep.h"
 #include "../shell/start.h"
 #include "base.bpf.h"
 #include "guard.bpf.h"
@@ -84,6 +85,14 @@ static __always_inline const struct CALL(params) * active(const struct parameter
 _Static_assert(offsetof(struct parameter_slot, active) == 0 && offsetof(struct parameter_slot, generation) == 4 &&
 		       __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "the first word has the active set below and the generation above");
+
+#if !BASE_CONTROLS
+/* Of the room in the socket (limits_in_socket) what is before the limits. */
+static __always_inline struct sleep *sleep_of(struct sock *sk)
+{
+	return (struct sleep *)&((struct inet_connection_sock *)sk)->icsk_ca_priv[8];
+}
+#endif
 
 /*
  * The limits are read for each ACK that grows the window and for each burst, far more often than a verdict is given. So
@@ -234,16 +243,57 @@ static __noinline struct flow *begin_flow(struct sock *sk)
 	return flow;
 }
 
-/* Counts a verdict for the control and, where that is kept, for the flow. */
-static __always_inline void count_verdict(struct flow_telemetry *kept, u32 outcome)
+static __always_inline void count_verdicts(u32 outcome, u32 number)
 {
 	struct counters *count = counters_here();
 
-	outcome %= OUTCOME_MAX;
 	if (count)
-		__sync_fetch_and_add(&count->outcomes[outcome], 1);
+		__sync_fetch_and_add(&count->outcomes[outcome % OUTCOME_MAX], number);
+}
+
+#if BASE_CONTROLS
+static __always_inline void count_all(struct sock *sk)
+{
+}
+
+static __always_inline void count_verdict(struct sock *sk, struct flow_telemetry *kept, u32 outcome)
+{
+	count_verdicts(outcome, 1);
+	if (kept)
+		kept->outcomes[outcome % OUTCOME_MAX]++;
+}
+#else
+/* What has not been counted yet. */
+static __noinline void count_all(struct sock *sk)
+{
+	struct sleep *sleep = sleep_of(sk);
+
+	count_verdicts(sleep->uncounted % VERDICT_ONE, sleep->uncounted / VERDICT_ONE);
+	sleep->uncounted = 0;
+}
+
+/* A verdict that ends a run of others, or is to be seen at once. */
+static __noinline void count_now(struct sock *sk, u32 outcome)
+{
+	count_all(sk);
+	count_verdicts(outcome, 1);
+	sleep_of(sk)->uncounted = outcome;
+}
+
+/* Counts a verdict for the control, with others that are alike, and, where that is kept, for the flow. */
+static __always_inline void count_verdict(struct sock *sk, struct flow_telemetry *kept, u32 outcome)
+{
+	struct sleep *sleep = sleep_of(sk);
+
+	outcome %= OUTCOME_MAX;
+	if (kept || outcome == OUTCOME_EXIT || (sleep->uncounted ^ outcome) % VERDICT_ONE ||
+	    sleep->uncounted > UNCOUNTED_MAX)
+		count_now(sk, outcome);
+	else
+		sleep->uncounted += VERDICT_ONE;
 	if (kept)
 		kept->outcomes[outcome]++;
 }
+#endif
 
 #endif

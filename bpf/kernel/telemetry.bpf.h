@@ -42,7 +42,13 @@ struct {
 /* Whether a consumer subscribes to a level: the one check where none does. */
 static __always_inline bool wanted(u32 level)
 {
-	return telemetry_here.wanted & EVERY_CONSUMER(level);
+	u64 all = telemetry_here.wanted;
+
+	if (!all)
+		return false;
+	/* Else the compiler leaves out the question that answers itself where nobody listens. */
+	barrier_var(all);
+	return all & EVERY_CONSUMER(level);
 }
 
 static __always_inline bool matches(const struct consumer *consumer, const struct flow_payload *flow)

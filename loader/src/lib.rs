@@ -60,6 +60,7 @@ pub use report::flows::{
 pub use report::status::{
     AttachedState, Host, Pinned, State, Status, attached_state, consumers, pinned_status, status,
 };
+pub use report::yardstick::Yardstick;
 pub use run::{Leftover, Ran, clear_leftovers, run};
 pub use system::action::Action;
 pub use system::error::{Error, quoted};

@@ -6,15 +6,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use onramp_loader::AttachOptions;
+use onramp_loader::abi::flow_flag;
 use onramp_loader::algorithm::find;
+use onramp_loader::cost::{RunStatistics, callbacks};
 use onramp_loader::telemetry::{Level, What};
 use onramp_recording::Recording;
 use onramp_recording::rows::{AckRow, FlowRow};
 use onramp_tests::Attachments;
-use onramp_tests::cli::{host_state, json, onramp};
+use onramp_tests::cli::{host_state, json, onramp, verdicts};
 use onramp_tests::recorder::Recorder;
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, rest, stream, until_ended};
+use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 use tempfile::tempdir;
 
@@ -59,6 +62,37 @@ fn a_ceiling_holds_for_open_flows_and_is_undone_as_printed() {
     sender.deliver(50_000);
     drop(sender);
     assert!(acks(&until_ended(&mut stream, 1)) > 0);
+}
+
+/// A flow whose algorithm need not be asked is asked again with a consumer, and once a deadline is set; what it slept through
+/// is counted.
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_flow_that_sleeps_is_woken_by_consumers_and_deadlines() {
+    let _attachments = Attachments::lock();
+    let plain = find("plain").unwrap();
+    onramp("attach plain").ok();
+    let counting = RunStatistics::enable("test").unwrap();
+    let mut sender = connect("onramp_plain");
+    sender.deliver(200_000);
+    let mut stream = stream(Level::Ack);
+    sender.deliver(20_000);
+    let reported = rest(&mut stream);
+    assert!(events(&reported).iter().any(|event| matches!(event.what, What::Ack(_))), "{reported:?}");
+    drop(stream);
+    sender.deliver(200_000);
+    let calls = callbacks(plain).unwrap().iter().find(|one| one.name == "pkts_acked").unwrap().calls;
+    drop(counting);
+
+    let in_slow_start = |sender: &Sender| sender.flow().header.unwrap().has(flow_flag::SLOW_START);
+    assert!(in_slow_start(&sender));
+    assert!(onramp_loader::expire_after(plain, Duration::ZERO).unwrap().is_none());
+    sender.deliver(20_000);
+    assert!(!in_slow_start(&sender));
+    drop(sender);
+    let counted = || verdicts("plain")["grow"];
+    // But for the first ACKs, and for those after the deadline.
+    assert!(eventually(|| (calls - 3..=calls).contains(&counted())), "{} of {calls}", counted());
 }
 
 #[test]

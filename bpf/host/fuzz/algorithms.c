@@ -140,10 +140,17 @@ static void acknowledge(struct flow *flow, struct sender *sender, struct arrival
 	struct shell shell = shell_of(&sender->flow, &sender->sk);
 
 	for (u32 i = 0; i < count; i++) {
-		struct ack_payload payload;
+		struct ack_payload payload = { 0 };
+		struct sender before;
 		struct ack_step step;
+		bool asleep;
 
 		sender_is_acknowledged(sender, arrival);
+		asleep = sleep_lasts(&sender->sk, &sender->sleep, sender->sample_us, flow->traits);
+		if (!asleep)
+			sender->sleep.until = 0;
+		memcpy(&before, sender, sizeof(before));
+		memcpy(flow->asleep, flow->state, flow->row->state_size);
 		ack_arrives(&sender->sk, flow->traits, false, &step);
 		if (step.called) {
 			ack_before(&shell, sender->acked, sender->sample_us, &step, &payload);
@@ -156,6 +163,13 @@ static void acknowledge(struct flow *flow, struct sender *sender, struct arrival
 			ack_after(&shell, &step, &payload);
 			require_applied(flow, &sender->sk, &payload);
 		}
+		if (asleep) {
+			require_slept(flow, &sender->sleep, payload.called, memcmp(&before, sender, sizeof(before)),
+				      &payload);
+		} else if (may_sleep(&shell, &step, &payload)) {
+			sender->sleep.uncounted = payload.verdict.outcome;
+			sender->sleep.until = sleeps_until(flow, &payload);
+		}
 		sender_grows(sender);
 	}
 }
@@ -167,6 +181,9 @@ static void step(struct flow *flow, struct sender *sender, struct input *input)
 	u8 what = take_byte(input);
 	u32 count;
 
+	/* But for ACKs, all of it wakes. */
+	if (what <= 32)
+		sender->sleep.until = 0;
 	if (what < 16) {
 		tune(flow, input);
 	} else if (what < 24) {
@@ -191,8 +208,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	flow.state = calloc(1, row->state_size);
 	flow.other_state = calloc(1, row->state_size);
+	flow.asleep = calloc(1, row->state_size);
 	flow.params = calloc(row->parameter_count ? row->parameter_count : 1, sizeof(u64));
-	if (!flow.state || !flow.other_state || !flow.params)
+	if (!flow.state || !flow.other_state || !flow.asleep || !flow.params)
 		abort();
 	set_parameters(&flow, &input);
 	sender_begin(&sender, &input, traits);
@@ -203,5 +221,6 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	free(flow.params);
 	free(flow.state);
 	free(flow.other_state);
+	free(flow.asleep);
 	return 0;
 }

@@ -7,15 +7,17 @@
 #ifndef ONRAMP_FUZZ_SENDER_H
 #define ONRAMP_FUZZ_SENDER_H
 
+#include "../../shell/sleep.h"
 #include "../shell.h"
 #include "input.h"
 
 struct sender {
 	struct sock sk;
 	struct shell_flow flow;
-	u32 rtt_us;    /* of the empty path */
-	u32 acked;     /* segments, by the newest ACK */
-	s32 sample_us; /* its RTT, or NO_RTT */
+	struct sleep sleep; /* as the kernel would have it: every ACK takes its way all the same */
+	u32 rtt_us;	    /* of the empty path */
+	u32 acked;	    /* segments, by the newest ACK */
+	s32 sample_us;	    /* its RTT, or NO_RTT */
 };
 
 static void sender_begin(struct sender *sender, struct input *input, u32 traits)
@@ -114,8 +116,10 @@ static void sender_grows(struct sender *sender)
 	if (!step.starting)
 		acked = (u32)min_u64(acked, 1);
 	set_cwnd(&sender->sk, (u32)min_u64((u64)sender->sk.cwnd + acked, sender->sk.cwnd_clamp));
-	if (growth_after(&sender->sk, limits, step, limited))
+	if (growth_after(&sender->sk, limits, step, limited)) {
+		sender->sleep.until = 0;
 		reached_threshold(&shell);
+	}
 	sender_sends(sender);
 }
 

@@ -14,6 +14,7 @@ use crate::pins::parameters;
 use crate::pins::{Lock, Pins};
 use crate::system::error::Error;
 use crate::system::{clock, kernel};
+use crate::telemetry::Shared;
 
 /// When an attachment ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,9 @@ pub fn expire_after(algorithm: Algorithm, time: Duration) -> Result<Option<Expir
     let (_lock, pins) = parameters::hold(algorithm)?;
     pins.require_no_run()?;
     let before = read(algorithm)?;
+    let telemetry = Shared::of_attached()?;
     write(&pins, clock::deadline_ns(time))?;
+    telemetry.announce();
     Ok(before)
 }
 

@@ -53,14 +53,12 @@ pub fn tune(
     after.parameters.assign(changes.settings)?;
     after.telemetry_max = changes.telemetry_max.unwrap_or(before.telemetry_max);
     if !dry_run && after != before {
-        let telemetry = if after.telemetry_max == before.telemetry_max { None } else { Shared::open()? };
+        let telemetry = Shared::of_attached()?;
         if after.parameters != before.parameters {
             after.generation = before.generation.wrapping_add(1);
         }
         write(&pins, &after)?;
-        if let Some(telemetry) = telemetry {
-            telemetry.announce();
-        }
+        telemetry.announce();
     }
     Ok(Tuned { before, after })
 }

@@ -261,6 +261,15 @@ pub(crate) fn shadow(watch: Watch, kernel: &Kernel) -> Result<Object, Error> {
     opened.load("shadow")
 }
 
+/// Loads the kernel's own CUBIC as a control of BPF, whose slow start ends at so many segments; 0: as CUBIC ends it.
+pub(crate) fn yardstick(threshold: u32, kernel: &Kernel) -> Result<Object, Error> {
+    let mut opened = Fitted::open("cubic", object("cubic"), kernel)?;
+    let failed = failed("prepare", "cubic");
+    constant::set(&mut opened.object, ".rodata.threshold", &threshold.to_ne_bytes()).map_err(&failed)?;
+    operations::fit(&mut opened.object, kernel, &[]).map_err(&failed)?;
+    opened.load("cubic")
+}
+
 /// Loads the program that gives connections what rules say, with those of its maps that are pinned, by name, and others of
 /// its own.
 pub(crate) fn select(pinned: &[(&str, PathBuf)], kernel: &Kernel) -> Result<Object, Error> {

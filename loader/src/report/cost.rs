@@ -14,7 +14,7 @@ use crate::system::error::Error;
 use crate::system::kernel;
 
 /// The operations that a shell has; where shortened names are alike, all are counted as the first.
-const OPERATIONS: [&str; 11] = [
+pub(super) const OPERATIONS: [&str; 11] = [
     "pkts_acked",
     "cong_avoid",
     "in_ack_event",

@@ -5,3 +5,4 @@ pub(crate) mod deciders;
 pub(crate) mod doctor;
 pub(crate) mod flows;
 pub(crate) mod status;
+pub(crate) mod yardstick;

@@ -119,8 +119,10 @@ pub(crate) fn renew(telemetry: &Telemetry, slot: usize) {
         mine.expired_ns.fetch_add(now - lease, Relaxed);
     }
     // The kernel may have taken it away while there was no lease.
-    let level = Level::from_number(mine.level.load(Relaxed));
-    telemetry.wanted.fetch_or(level.bits() << (8 * slot), Release);
+    let level = Level::from_number(mine.level.load(Relaxed)).bits() << (8 * slot);
+    if telemetry.wanted.fetch_or(level, Release) & level != level {
+        telemetry.announce();
+    }
 }
 
 /// Id of a slot that is being freed: it has no consumer any more, and is not free yet. Where that is interrupted,

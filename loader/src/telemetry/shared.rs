@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::system::clock::monotonic_ns;
@@ -143,11 +143,22 @@ impl Shared {
         self.directory.join("rings")
     }
 
-    /// Makes flows decide anew which levels consumers get of them.
+    /// The maps, where an algorithm is attached.
+    ///
+    /// # Errors
+    /// [`Error::TelemetryBroken`].
+    pub fn of_attached() -> Result<Self, Error> {
+        let directory = directory();
+        Self::open()?.ok_or(Error::TelemetryBroken { path: directory })
+    }
+}
+
+impl Telemetry {
+    /// Makes flows look anew at what has been written before this: consumers, parameters, a deadline.
     pub fn announce(&self) {
         // Never 0, which is what a flow starts with.
-        if self.registrations.fetch_add(1, Relaxed) == u32::MAX {
-            self.registrations.store(1, Relaxed);
+        if self.registrations.fetch_add(1, Release) == u32::MAX {
+            self.registrations.store(1, Release);
         }
     }
 }

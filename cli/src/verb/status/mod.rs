@@ -35,7 +35,7 @@ const UNREADABLE: &str = "unreadable";
 /// Also what interrupted commands have left, and how to clear it. Reads the kernel; there is no other record.
 /// Counters begin when the algorithm is attached: flows that have started less those that have ended are open now, as in
 /// `onramp flows`. Flows that never sent more than an initial window, or ran on the base alone, have no state. Exits are
-/// counted for all other ended flows, outcomes for all verdicts.
+/// counted for all other ended flows, outcomes for all verdicts: those of an open flow that are alike once another follows.
 ///
 /// What cannot be read hides nothing else: such an algorithm is `unreadable`, with the reason, and the exit code is 5.
 #[derive(Args, Debug)]

@@ -45,10 +45,11 @@ tcp_wmem = [4_096, 131_072, 268_435_456]
 ///
 /// First what the kernel makes of each operation: instructions that its verifier walks, bytes of machine code. Then
 /// nanoseconds per ACK from the kernel's run-time statistics of BPF programs, which are on only meanwhile and add some
-/// nanoseconds themselves: transfers that are slow start from first to last, where algorithms work on every ACK, of all
-/// algorithms in turns; EVALUATED says on how many of the ACKs the algorithm ran; and the same for one algorithm with
-/// consumers of telemetry at each level. Last, processor time and throughput over a veth pair against the
-/// kernel's own CUBIC, in pairs that take turns. Takes some minutes; use an idle machine.
+/// nanoseconds themselves: transfers that are slow start from first to last, of all algorithms in turns and of the kernel's
+/// own CUBIC; EVALUATED says for how many of the ACKs there is a verdict, OWN what all operations take without what calls that
+/// do nothing take; and the same for one algorithm with consumers of telemetry at each level. Last, processor time and
+/// throughput over a veth pair against the kernel's own CUBIC, in pairs that take turns. Takes some minutes; use an idle
+/// machine.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -78,6 +79,9 @@ enum Part {
         /// Transfers of each algorithm, 1 to 100
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
         rounds: u32,
+        /// Bytes of a transfer, 15,000 to 20,000,000: from an initial window and a half to windows of 7,000 segments
+        #[arg(long, default_value_t = slow_start::BYTES, value_parser = clap::value_parser!(u64).range(15_000..=slow_start::BYTES))]
+        bytes: u64,
     },
     Events(events::EventsOptions),
     Load(load::LoadOptions),
@@ -110,8 +114,8 @@ impl Bench {
         if let Some(Part::Memory(memory)) = self.part {
             return memory.run(&profile, output);
         }
-        if let Some(Part::SlowStart { rounds }) = self.part {
-            let slow_start = slow_start::measure(&profile, rounds, output)?;
+        if let Some(Part::SlowStart { rounds, bytes }) = self.part {
+            let slow_start = slow_start::measure(&profile, rounds, bytes, output)?;
             output.data(&slow_start, || slow_start::text(&slow_start, output))?;
             return Ok(0);
         }
@@ -122,7 +126,7 @@ impl Bench {
         }
         let report = BenchReport {
             programs,
-            slow_start: slow_start::measure(&profile, self.rounds, output)?,
+            slow_start: slow_start::measure(&profile, self.rounds, slow_start::BYTES, output)?,
             telemetry: telemetry::measure(&profile, self.rounds, output)?,
             veth: veth::measure(&profile, self.pairs, output)?,
         };

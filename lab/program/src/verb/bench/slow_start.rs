@@ -1,7 +1,8 @@
 //! Nanoseconds per acknowledgment in slow start, of every algorithm side by side.
 
-use onramp_lab::experiment::{self, Amount, Clock, Plan};
+use onramp_lab::experiment::{self, Amount, Arm, Clock, Plan};
 use onramp_lab::guest;
+use onramp_loader::Yardstick;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm};
 use onramp_loader::cost::{Callback, RunStatistics, callbacks};
@@ -14,37 +15,40 @@ use crate::table::Table;
 use onramp_lab::stats::median;
 
 /// Bytes of a transfer: slow start from first to last on the link of [`super::LINK`], of whose window it needs a third.
-const BYTES: u64 = 20_000_000;
+pub(super) const BYTES: u64 = 20_000_000;
 /// The setting that makes an algorithm pace, where it has one.
 const SPACED: &str = "pacing";
-/// Nanoseconds per acknowledgment over the reference's that no algorithm should exceed, with and without pacing.
-const TARGET: f64 = 1.2;
-const TARGET_SPACED: f64 = 1.3;
+/// The arm whose transfer is congestion avoidance from its first megabyte on, and that in segments.
+const AVOIDING: &str = "fixed:exit_window_bytes=1000000";
+const AVOIDING_SEGMENTS: u32 = 1_000_000 / 1_448;
 
 #[derive(Serialize)]
 pub(super) struct SlowStart {
     rounds: u32,
     bytes: u64,
-    target_to_plain: f64,
-    spaced_target_to_plain: f64,
-    /// Algorithms that exceed theirs.
-    over_target: Vec<String>,
     /// Instructions that a guest executes in a nanosecond of its time; none outside of one.
     instructions_per_nanosecond: Option<u64>,
     /// Bytes of every flow's state before the algorithm's own.
     header_bytes: usize,
+    /// Of each call, what calling and counting take, as of an operation that does nothing.
+    call_ns: f64,
+    /// Of the kernel's own CUBIC, HyStart included, per ACK: in slow start and in congestion avoidance.
+    cubic_ns: f64,
+    cubic_avoiding_ns: f64,
     algorithms: Vec<SlowStartRow>,
 }
 
 #[derive(Serialize)]
 struct SlowStartRow {
     algorithm: &'static str,
-    /// With pacing=on, besides the algorithm's defaults.
-    paced: bool,
+    /// The algorithm, with settings where these are not its defaults.
+    arm: String,
     /// Of all operations together, per call of `pkts_acked`, which comes with every ACK: median of the rounds.
     per_ack_ns: f64,
-    /// The same over the reference's in the same round: median of the rounds.
-    to_plain: f64,
+    /// The same without what calling and counting take.
+    own_ns: f64,
+    /// That over CUBIC's.
+    to_cubic: f64,
     /// Acknowledgments in all rounds.
     acks: u64,
     /// Of these, the share on which the algorithm gave a verdict.
@@ -62,39 +66,39 @@ struct Operation {
     ns_per_call: f64,
 }
 
-/// What one algorithm has run up so far.
+/// What one arm has run up so far.
 struct Account {
     algorithm: Algorithm,
-    paced: bool,
+    arm: String,
     operations: Vec<Callback>,
     evaluated: u64,
     rounds_ns: Vec<f64>,
 }
 
 impl Account {
-    fn open(algorithm: Algorithm, paced: bool) -> anyhow::Result<Self> {
+    fn open(algorithm: Algorithm, arm: String) -> anyhow::Result<Self> {
         Ok(Self {
             algorithm,
-            paced,
+            arm,
             operations: callbacks(algorithm)?,
             evaluated: evaluated(algorithm)?,
             rounds_ns: Vec::new(),
         })
     }
 
-    /// Nanoseconds of all operations, and acknowledgments.
-    fn totals(operations: &[Callback]) -> (u64, u64) {
-        let acks = operations.iter().find(|one| one.name == "pkts_acked").map_or(0, |one| one.calls);
-        (operations.iter().map(|one| one.nanoseconds).sum(), acks)
-    }
-
     fn close_round(&mut self) -> anyhow::Result<()> {
         let now = callbacks(self.algorithm)?;
-        let (before, after) = (Self::totals(&self.operations), Self::totals(&now));
+        let (before, after) = (totals(&self.operations), totals(&now));
         self.rounds_ns.push((after.0 - before.0) as f64 / (after.1 - before.1) as f64);
         self.operations = now;
         Ok(())
     }
+}
+
+/// Nanoseconds of all operations, and acknowledgments.
+fn totals(operations: &[Callback]) -> (u64, u64) {
+    let acks = operations.iter().find(|one| one.name == "pkts_acked").map_or(0, |one| one.calls);
+    (operations.iter().map(|one| one.nanoseconds).sum(), acks)
 }
 
 /// Verdicts so far.
@@ -103,41 +107,80 @@ fn evaluated(algorithm: Algorithm) -> anyhow::Result<u64> {
     Ok(state.map_or(0, |state| state.counters.verdicts()))
 }
 
-/// Transfers of every algorithm over the link, in turns, while the kernel counts; then of those that can pace.
-pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow::Result<SlowStart> {
+/// What the kernel's own CUBIC takes for the same transfer.
+struct Cubic {
+    /// Nanoseconds of a call that does nothing.
+    call_ns: f64,
+    /// Per ACK without these.
+    own_ns: f64,
+}
+
+impl Cubic {
+    /// `threshold`: segments at which slow start ends; 0: it does not.
+    fn measure(plan: &Plan, rounds: u32, threshold: u32, output: &Output) -> anyhow::Result<Self> {
+        let registered = Yardstick::register(threshold)?;
+        for round in 0..rounds {
+            output.step(&format!("slow start: round {} of {rounds}, CUBIC …", round + 1));
+            experiment::run_once(plan, &Arm::stock(Yardstick::CONTROL), u64::from(round))?;
+        }
+        let operations = registered.callbacks()?;
+        let (empty, others): (Vec<_>, Vec<Callback>) =
+            operations.into_iter().partition(|one| one.name == Yardstick::EMPTY);
+        let call_ns = empty.iter().map(|one| one.nanoseconds as f64 / one.calls as f64).sum();
+        Ok(Self { call_ns, own_ns: own_ns(&others, call_ns) })
+    }
+}
+
+/// Nanoseconds of these operations per ACK without what calls that do nothing take.
+fn own_ns(operations: &[Callback], call_ns: f64) -> f64 {
+    let (nanoseconds, acks) = totals(operations);
+    let calls: u64 = operations.iter().map(|one| one.calls).sum();
+    (nanoseconds as f64 - calls as f64 * call_ns) / acks as f64
+}
+
+/// Transfers of every algorithm over the link, in turns, while the kernel counts; of those that can pace; of one that leaves
+/// slow start early; and of CUBIC.
+pub(super) fn measure(
+    profile: &Profile,
+    rounds: u32,
+    bytes: u64,
+    output: &Output,
+) -> anyhow::Result<SlowStart> {
     let _counting = RunStatistics::enable("bench")?;
     let can_space = |one: &Algorithm| one.declarations().any(|parameter| parameter.name == SPACED);
-    let mut rows = turns(profile, rounds, algorithm::all().collect(), false, output)?;
-    let reference = std::iter::once(algorithm::baseline());
-    let paced = reference.chain(algorithm::all().filter(can_space)).collect();
-    rows.extend(turns(profile, rounds, paced, true, output)?.into_iter().filter(|row| row.paced));
+    let plan = Plan { amount: Amount::Bytes(bytes), repetitions: 1, ..Plan::new(profile.clone()) };
+    let cubic = Cubic::measure(&plan, rounds, 0, output)?;
+    let avoiding = Cubic::measure(&plan, rounds, AVOIDING_SEGMENTS, output)?;
+    let named = algorithm::all().map(|one| (one, one.name().to_owned())).collect();
+    let mut algorithms = turns(&plan, rounds, named, &cubic, output)?;
+    let paced = algorithm::all().filter(can_space).map(|one| (one, format!("{}:{SPACED}=on", one.name())));
+    algorithms.extend(turns(&plan, rounds, paced.collect(), &cubic, output)?);
+    let fixed = algorithm::find("fixed").into_iter().map(|one| (one, AVOIDING.to_owned()));
+    algorithms.extend(turns(&plan, rounds, fixed.collect(), &avoiding, output)?);
     Ok(SlowStart {
         rounds,
-        bytes: BYTES,
-        target_to_plain: TARGET,
-        spaced_target_to_plain: TARGET_SPACED,
-        over_target: rows.iter().filter(|row| row.to_plain > row.target()).map(SlowStartRow::name).collect(),
+        bytes,
         instructions_per_nanosecond: guest::inside::is_here().then_some(guest::INSTRUCTIONS_PER_NANOSECOND),
         header_bytes: size_of::<FlowHeader>(),
-        algorithms: rows,
+        call_ns: cubic.call_ns,
+        cubic_ns: cubic.own_ns,
+        cubic_avoiding_ns: avoiding.own_ns,
+        algorithms,
     })
 }
 
-/// Transfers of these, the reference among them, in turns.
+/// Transfers of these arms, each of another algorithm, in turns.
 fn turns(
-    profile: &Profile,
+    plan: &Plan,
     rounds: u32,
-    algorithms: Vec<Algorithm>,
-    paced: bool,
+    named: Vec<(Algorithm, String)>,
+    cubic: &Cubic,
     output: &Output,
 ) -> anyhow::Result<Vec<SlowStartRow>> {
-    let names: Vec<String> = algorithms.iter().map(|one| one.name().to_owned()).collect();
-    let of_ours = |name: &&String| paced && *name != algorithm::baseline().name();
-    let settings: Vec<_> = names.iter().filter(of_ours).map(|name| format!("{name}.{SPACED}=on")).collect();
-    let arms = Arms::prepare(&names, profile, &settings, &Clock::Machine)?;
-    let plan = Plan { amount: Amount::Bytes(BYTES), repetitions: 1, ..Plan::new(profile.clone()) };
-    let open = |one: Algorithm| Account::open(one, paced && one != algorithm::baseline());
-    let mut accounts: Vec<Account> = algorithms.into_iter().map(open).collect::<Result<_, _>>()?;
+    let names: Vec<_> = named.iter().map(|(_, name)| name.clone()).collect();
+    let arms = Arms::prepare(&names, &plan.profile, &[], &Clock::Machine)?;
+    let open = |(one, name)| Account::open(one, name);
+    let mut accounts: Vec<Account> = named.into_iter().map(open).collect::<Result<_, _>>()?;
     let before: Vec<_> = accounts.iter().map(|one| (one.operations.clone(), one.evaluated)).collect();
     for round in 0..rounds {
         // The first in one round is the last in the next.
@@ -145,62 +188,46 @@ fn turns(
             let at = (round as usize + turn) % accounts.len();
             let (account, arm) = (&mut accounts[at], &arms.arms[at]);
             output.step(&format!("slow start: round {} of {rounds}, {} …", round + 1, arm.name));
-            experiment::run_once(&plan, arm, u64::from(round))?;
+            experiment::run_once(plan, arm, u64::from(round))?;
             account.close_round()?;
         }
     }
-    let reference: Vec<f64> = accounts
-        .iter()
-        .find(|one| one.algorithm == algorithm::baseline())
-        .map_or_else(Vec::new, |one| one.rounds_ns.clone());
     let accounts = accounts.into_iter().zip(before);
-    accounts
-        .map(|(account, (operations, verdicts))| row(account, &operations, verdicts, &reference))
-        .collect()
+    accounts.map(|(account, (operations, verdicts))| row(account, &operations, verdicts, cubic)).collect()
 }
 
-impl SlowStartRow {
-    fn name(&self) -> String {
-        if self.paced { format!("{} {SPACED}=on", self.algorithm) } else { self.algorithm.to_owned() }
-    }
-
-    fn target(&self) -> f64 {
-        if self.paced { TARGET_SPACED } else { TARGET }
-    }
-}
-
-fn row(
-    account: Account,
-    before: &[Callback],
-    verdicts: u64,
-    reference: &[f64],
-) -> anyhow::Result<SlowStartRow> {
-    let acks = Account::totals(&account.operations).1 - Account::totals(before).1;
-    let mut operations = Vec::new();
-    for now in &account.operations {
-        let then = before.iter().find(|then| then.name == now.name);
-        let calls = now.calls - then.map_or(0, |then| then.calls);
-        let nanoseconds = now.nanoseconds - then.map_or(0, |then| then.nanoseconds);
-        if calls > 0 {
-            let ns_per_call = nanoseconds as f64 / calls as f64;
-            operations.push(Operation { operation: now.name, calls, ns_per_call });
-        }
-    }
+fn row(account: Account, before: &[Callback], verdicts: u64, cubic: &Cubic) -> anyhow::Result<SlowStartRow> {
+    let since: Vec<_> = account.operations.iter().filter_map(|now| run_up(now, before)).collect();
+    let (acks, own_ns) = (totals(&since).1, own_ns(&since, cubic.call_ns));
+    let operations = since.iter().map(|one| Operation {
+        operation: one.name,
+        calls: one.calls,
+        ns_per_call: one.nanoseconds as f64 / one.calls as f64,
+    });
     Ok(SlowStartRow {
         algorithm: account.algorithm.name(),
-        paced: account.paced,
         per_ack_ns: median(account.rounds_ns.iter().copied()),
-        to_plain: median(account.rounds_ns.iter().zip(reference).map(|(ours, plain)| ours / plain)),
+        own_ns,
+        to_cubic: own_ns / cubic.own_ns,
         acks,
         evaluated: (evaluated(account.algorithm)? - verdicts) as f64 / acks as f64,
-        state_bytes: if account.paced {
+        state_bytes: if account.arm.contains(SPACED) {
             account.algorithm.state_size()
         } else {
             account.algorithm.kept_size()
         },
-        operations,
+        operations: operations.collect(),
         rounds_ns: account.rounds_ns,
+        arm: account.arm,
     })
+}
+
+/// What an operation has run up since; `None`: nothing.
+fn run_up(now: &Callback, before: &[Callback]) -> Option<Callback> {
+    let then = before.iter().find(|then| then.name == now.name);
+    let calls = now.calls - then.map_or(0, |then| then.calls);
+    let nanoseconds = now.nanoseconds - then.map_or(0, |then| then.nanoseconds);
+    (calls > 0).then_some(Callback { name: now.name, calls, nanoseconds })
 }
 
 pub(super) fn text(report: &SlowStart, output: &Output) -> String {
@@ -210,34 +237,33 @@ pub(super) fn text(report: &SlowStart, output: &Output) -> String {
         None => (">NS/CALL", ">NS/ACK", 1.0),
     };
     let mut operations = Table::new(["ALGORITHM", "OPERATION", ">CALLS", call]);
-    let mut totals =
-        Table::new(["ALGORITHM", ">ACKS", ">EVALUATED", ack, ">TO PLAIN", ">STATE", ">WITH HEADER"]);
+    let mut rows =
+        Table::new(["ALGORITHM", ">ACKS", ">EVALUATED", ack, ">OWN", ">TO CUBIC", ">STATE", ">WITH HEADER"]);
     for row in &report.algorithms {
         for one in &row.operations {
             operations.push([
-                row.name(),
+                row.arm.clone(),
                 one.operation.to_owned(),
                 one.calls.to_string(),
                 format!("{:.0}", one.ns_per_call * per_ns),
             ]);
         }
-        totals.push([
-            row.name(),
+        rows.push([
+            row.arm.clone(),
             row.acks.to_string(),
             format!("{:.0} %", 100.0 * row.evaluated),
             format!("{:.0}", row.per_ack_ns * per_ns),
-            format!("{:.2}", row.to_plain),
+            format!("{:.0}", row.own_ns * per_ns),
+            format!("{:.2}", row.to_cubic),
             format!("{} B", row.state_bytes),
             format!("{} B", report.header_bytes + row.state_bytes),
         ]);
     }
-    let verdict = if report.over_target.is_empty() {
-        format!("none takes more than {TARGET} x plain per ACK, or {TARGET_SPACED} x with {SPACED}=on")
-    } else {
-        format!(
-            "over {TARGET} x plain per ACK, or {TARGET_SPACED} x with {SPACED}=on: {}",
-            report.over_target.join(", ")
-        )
-    };
-    format!("{}\n{}\n{verdict}\n", operations.render(output), totals.render(output))
+    let cubic = format!(
+        "CUBIC's own {:.0}, in congestion avoidance {:.0}; a call that does nothing {:.0}",
+        report.cubic_ns * per_ns,
+        report.cubic_avoiding_ns * per_ns,
+        report.call_ns * per_ns
+    );
+    format!("{}\n{}\n{cubic}\n", operations.render(output), rows.render(output))
 }
