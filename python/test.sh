@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Tests of the Python package: the wheel of what the workspace has built, in a virtual environment, with the libraries that take
-# its tables. The last line counts.
+# Tests of the Python package with what the workspace has built, in a virtual environment with the libraries that take its
+# tables. The last line counts.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 onramp=$(readlink -f "${ONRAMP_BIN:-${CARGO_TARGET_DIR:-../target}/release/onramp}")
 built=$(dirname "$onramp")
 environment=$(dirname "$built")/tools/python
-wheels=$(mktemp -d)
-trap 'rm -r "$wheels"' EXIT
+package=$(mktemp -d)
+trap 'rm -r "$package"' EXIT
 
 if [ ! -x "$environment/bin/pip" ]; then
 	python3 -m venv "$environment"
@@ -19,6 +19,7 @@ if ! "$environment/bin/pip" install --quiet --disable-pip-version-check --retrie
 	[ "${ONRAMP_REQUIRE:-}" != 1 ]
 	exit
 fi
-wheel=$(python3 wheel.py "$built/libonramp_python.so" "$wheels")
-"$environment/bin/pip" install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall "$wheels/$wheel"
-ONRAMP_LAB=$built/onramp-lab "$environment/bin/python" tests/test_onramp.py
+# As in the wheel.
+cp -r onramp "$package"
+cp "$built/libonramp_python.so" "$package/onramp/_native.abi3.so"
+PYTHONPATH=$package ONRAMP_LAB=$built/onramp-lab "$environment/bin/python" tests/test_onramp.py
