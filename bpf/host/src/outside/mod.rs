@@ -124,19 +124,25 @@ fn keep(outside: Outside) -> Result<&'static Outside, OutsideError> {
         return Err(OutsideError::NameOfTheTree { name: name.to_owned() });
     }
     let same = |one: &&Outside| one.name() == name || one.control() == outside.control();
-    match all.iter().find(|one| same(one)) {
-        Some(one) if one.whole == outside.whole => Ok(one),
-        Some(one) => Err(OutsideError::NameTwice {
-            name: name.to_owned(),
-            origin: outside.origin,
-            other: one.origin.clone(),
-        }),
-        None => {
-            let outside: &'static Outside = Box::leak(Box::new(outside));
-            all.push(outside);
-            Ok(outside)
+    let known = all.iter().position(|one| same(one));
+    match known.map(|at| all[at]) {
+        Some(one) if one.whole == outside.whole => return Ok(one),
+        // Built anew, which takes the place of what it was.
+        Some(one) if one.origin != outside.origin => {
+            return Err(OutsideError::NameTwice {
+                name: name.to_owned(),
+                origin: outside.origin,
+                other: one.origin.clone(),
+            });
         }
+        _ => {}
     }
+    let outside: &'static Outside = Box::leak(Box::new(outside));
+    match known {
+        Some(at) => all[at] = outside,
+        None => all.push(outside),
+    }
+    Ok(outside)
 }
 
 /// The algorithms from outside the tree that this process has read.

@@ -18,9 +18,11 @@ use onramp_lab::stats::median;
 pub(super) const BYTES: u64 = 20_000_000;
 /// The setting that makes an algorithm pace, where it has one.
 const SPACED: &str = "pacing";
-/// The arm whose transfer is congestion avoidance from its first megabyte on, and that in segments.
-const AVOIDING: &str = "fixed:exit_window_bytes=1000000";
-const AVOIDING_SEGMENTS: u32 = 1_000_000 / 1_448;
+/// The setting that makes an algorithm exit at a window, where it has one: bytes from which on a transfer is congestion avoidance.
+const EXITS: &str = "exit_window_bytes";
+const EXITS_BYTES: u32 = 1_000_000;
+/// The same in segments.
+const EXITS_SEGMENTS: u32 = EXITS_BYTES / 1_448;
 
 #[derive(Serialize)]
 pub(super) struct SlowStart {
@@ -147,16 +149,18 @@ pub(super) fn measure(
     output: &Output,
 ) -> anyhow::Result<SlowStart> {
     let _counting = RunStatistics::enable("bench")?;
-    let can_space = |one: &Algorithm| one.declarations().any(|parameter| parameter.name == SPACED);
+    let has = |one: &Algorithm, setting| one.declarations().any(|parameter| parameter.name == setting);
+    let with = |setting: &'static str, value: String| {
+        let able = algorithm::all().filter(move |one| has(one, setting));
+        able.map(move |one| (one, format!("{}:{setting}={value}", one.name()))).collect()
+    };
     let plan = Plan { amount: Amount::Bytes(bytes), repetitions: 1, ..Plan::new(profile.clone()) };
     let cubic = Cubic::measure(&plan, rounds, 0, output)?;
-    let avoiding = Cubic::measure(&plan, rounds, AVOIDING_SEGMENTS, output)?;
+    let avoiding = Cubic::measure(&plan, rounds, EXITS_SEGMENTS, output)?;
     let named = algorithm::all().map(|one| (one, one.name().to_owned())).collect();
     let mut algorithms = turns(&plan, rounds, named, &cubic, output)?;
-    let paced = algorithm::all().filter(can_space).map(|one| (one, format!("{}:{SPACED}=on", one.name())));
-    algorithms.extend(turns(&plan, rounds, paced.collect(), &cubic, output)?);
-    let fixed = algorithm::find("fixed").into_iter().map(|one| (one, AVOIDING.to_owned()));
-    algorithms.extend(turns(&plan, rounds, fixed.collect(), &avoiding, output)?);
+    algorithms.extend(turns(&plan, rounds, with(SPACED, "on".to_owned()), &cubic, output)?);
+    algorithms.extend(turns(&plan, rounds, with(EXITS, EXITS_BYTES.to_string()), &avoiding, output)?);
     Ok(SlowStart {
         rounds,
         bytes,
