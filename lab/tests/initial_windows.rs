@@ -12,14 +12,14 @@ fn profile(name: &str) -> Profile {
     Profile::load(&path).expect("a profile")
 }
 
-/// Bytes of the window in which slow start ended, the median of three seeds.
+/// Bytes of the window in which slow start ended, the median of three seeds; the most there is where it did not.
 fn exit_window(profile: &Profile, algorithm: &str) -> u64 {
     let plan = Plan { amount: Amount::Bytes(60_000_000), ..Plan::new(profile.clone()) };
     let arm = Arm::stock(&format!("onramp_{algorithm}"));
     let mut windows: Vec<_> = (1..=3)
         .map(|seed| {
             let run = sim::run(&plan, &arm, seed, SourceSpec::Bulk).expect("a simulated control");
-            run.exit.expect("an exit").window_bytes
+            run.exit.map_or(u64::MAX, |exit| exit.window_bytes)
         })
         .collect();
     windows.sort_unstable();
@@ -34,7 +34,7 @@ fn stands(mut profile: Profile, algorithm: &str, enough: u64) {
         profile.host.initial_window_segments = Some(segments);
         let window = exit_window(&profile, algorithm);
         assert!(
-            window * 5 >= with_ten * 4,
+            window / 4 >= with_ten / 5,
             "{} {algorithm}, {segments}: {window} for {with_ten} bytes",
             profile.name
         );
