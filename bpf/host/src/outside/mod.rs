@@ -124,7 +124,7 @@ fn keep(outside: Outside) -> Result<&'static Outside, OutsideError> {
         return Err(OutsideError::NameOfTheTree { name: name.to_owned() });
     }
     let same = |one: &&Outside| one.name() == name || one.control() == outside.control();
-    let known = all.iter().position(|one| same(one));
+    let known = all.iter().position(same);
     match known.map(|at| all[at]) {
         Some(one) if one.whole == outside.whole => return Ok(one),
         // Built anew, which takes the place of what it was.
