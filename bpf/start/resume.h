@@ -223,9 +223,11 @@ static __always_inline void start_raise(struct start *start, const struct ack *a
 static __always_inline void start_on_ack(struct start *start, const struct ack *ack, u32 growth, bool idle,
 					 struct start_verdict *verdict)
 {
-	if (start->phase < START_VALIDATING && start->claim_ns && ack->now_us >= start->late_us) {
+	bool late = start->claim_ns && ack->now_us >= start->late_us;
+
+	if ((late && start->phase < START_VALIDATING) || (idle && start->phase == START_UNVALIDATED)) {
 		start_gives_up(start, ack, growth, verdict);
-		start_ends(start, START_LATE);
+		start_ends(start, late ? START_LATE : START_VALIDATED);
 		return;
 	}
 	if (start->phase == START_RECONNAISSANCE) {
@@ -246,10 +248,7 @@ static __always_inline void start_on_ack(struct start *start, const struct ack *
 		}
 		start_jump(start, ack);
 	}
-	if (start->phase == START_UNVALIDATED && idle) {
-		start_gives_up(start, ack, growth, verdict);
-		start_ends(start, START_VALIDATED);
-	} else if (start->phase == START_UNVALIDATED)
+	if (start->phase == START_UNVALIDATED)
 		start_raise(start, ack, growth, verdict);
 	else if (start->phase == START_VALIDATING && (s32)((u32)ack->bytes_acked - start->mark) >= 0)
 		start_ends(start, START_VALIDATED);
