@@ -1,6 +1,6 @@
 //! What programs have written, as tables.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -17,12 +17,6 @@ use crate::objects::{Cell, Objects};
 use crate::rows::{batch, of_rows, schema};
 use crate::table::{Table, Tables};
 
-/// What a sweep's directory has.
-const SWEEP: &str = "sweep.json";
-/// What a directory of the lab has.
-const RESULT: &str = "result.json";
-const MANIFEST: &str = "manifest.json";
-
 /// What lies there: `recording`, `result` or `sweep`; its JSON; its tables, but for those of recordings, which may be large; what
 /// of it could not be read; and the names of a recording's tables.
 type Found = (&'static str, Made, Vec<String>, Vec<&'static str>);
@@ -32,11 +26,11 @@ type Found = (&'static str, Made, Vec<String>, Vec<&'static str>);
 pub(crate) fn read(py: Python<'_>, path: PathBuf) -> PyResult<Found> {
     interruptible(py, move |_| {
         let none = |kind, made| Ok((kind, made, Vec::new(), Vec::new()));
-        if path.join(SWEEP).exists() {
+        if library::is_sweep(&path) {
             let (summary, rows) = library::read_sweep(&path)?;
             return none("sweep", of_sweep(&summary, rows)?);
         }
-        if is_result(&path) {
+        if library::is_result(&path) {
             return none("result", of_comparison(&library::read_result(&path)?)?);
         }
         let mut recording = Recording::open_to_explain(&path)?;
@@ -47,16 +41,6 @@ pub(crate) fn read(py: Python<'_>, path: PathBuf) -> PyResult<Found> {
         let problems = recording.problems.iter().map(ToString::to_string).collect();
         Ok(("recording", (json, Tables::new()), problems, tables))
     })
-}
-
-fn is_result(path: &Path) -> bool {
-    if path.is_dir() {
-        return path.join(RESULT).exists();
-    }
-    if path.file_name().is_some_and(|name| name == MANIFEST) {
-        return path.with_file_name(RESULT).exists();
-    }
-    path.extension().is_some_and(|extension| extension == "json")
 }
 
 /// A table of a recording, and what of it could not be read.

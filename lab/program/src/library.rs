@@ -63,6 +63,11 @@ pub fn options(verb: &str) -> Vec<String> {
     command.get_arguments().filter_map(|option| option.get_long().map(str::to_owned)).collect()
 }
 
+/// Whether a directory holds a sweep.
+pub fn is_sweep(directory: &Path) -> bool {
+    Store::is_at(directory)
+}
+
 /// A sweep's directory: what came of the paths that are there, and their runs.
 ///
 /// # Errors
@@ -72,6 +77,11 @@ pub fn read_sweep(directory: &Path) -> anyhow::Result<(Summary, Vec<RunRow>)> {
     let population = Population::parse(&definition.population, "the population of the sweep")?;
     let (rows, _) = store.rows()?;
     Ok((Summary::new(&population.name, definition.seed, &rows), rows))
+}
+
+/// Whether a directory, or what lies in it, has a result of the lab, or a file may be one.
+pub fn is_result(given: &Path) -> bool {
+    result::is_at(given)
 }
 
 /// A result of the lab: its file, the directory that it is in, or the manifest next to it.

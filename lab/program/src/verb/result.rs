@@ -24,6 +24,12 @@ pub(super) fn file(given: &Path) -> PathBuf {
     }
 }
 
+/// Whether a directory, or what lies in it, has a result, or a file may be one.
+pub(crate) fn is_at(given: &Path) -> bool {
+    let file = file(given);
+    if file == given { file.extension().is_some_and(|extension| extension == "json") } else { file.exists() }
+}
+
 /// A result: its file, the directory that it is in, or the manifest next to it; `-` is standard input.
 pub(crate) fn read(given: &Path) -> anyhow::Result<Comparison> {
     let file = file(given);

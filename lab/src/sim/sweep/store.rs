@@ -105,6 +105,11 @@ pub struct Store {
 }
 
 impl Store {
+    /// Whether a directory holds a sweep.
+    pub fn is_at(directory: &Path) -> bool {
+        directory.join(DEFINITION).exists()
+    }
+
     /// Makes the directory, or takes it as it is if it holds this very sweep.
     ///
     /// # Errors
