@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -91,7 +91,10 @@ impl Terminal {
 
     /// Starts `onramp top` on it, and waits for its picture.
     fn start(&mut self, arguments: &str) -> Top {
-        let mut command = cli::command(["top"]);
+        self.start_by(cli::command(["top"]), arguments)
+    }
+
+    fn start_by(&mut self, mut command: Command, arguments: &str) -> Top {
         command.args(arguments.split_whitespace()).env("TERM", "xterm-256color");
         let side = || Stdio::from(self.near.try_clone().unwrap());
         let top = Top(command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap());
@@ -189,6 +192,32 @@ fn a_flow_is_shown_opened_and_tuned() {
     assert!(!terminal.text().contains("\x1b[38;"), "no colour");
     drop(sender);
     terminal.shows("1 ended");
+    terminal.press("q");
+    assert_eq!(top.code(), Some(0));
+    terminal.assert_restored("q");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn where_nothing_is_attached_flows_of_other_controls_are_shown_until_something_is() {
+    let attachments = Attachments::lock();
+    let wire = Wire::lay(Duration::from_millis(10), |_| Fate::Deliver);
+    let mut sender = Sender::connect(wire, "reno");
+    sender.send(30_000);
+    let remote = sender.stream.peer_addr().unwrap().to_string();
+    let mut terminal = Terminal::new();
+    let mut command = sender.wire.near.command(cli::binary());
+    command.arg("top");
+    let mut top = terminal.start_by(command, "--color never");
+    terminal.shows(&remote);
+    terminal.shows("reno");
+    terminal.press("/dst 203.0.113.1\r");
+    assert!(eventually(|| !terminal.words().contains(&remote)), "{}", terminal.words());
+    terminal.press("\x1b");
+    thread::sleep(Duration::from_millis(500));
+    terminal.shows(&remote);
+    attach_fixed(&attachments);
+    terminal.shows("No flow yet");
     terminal.press("q");
     assert_eq!(top.code(), Some(0));
     terminal.assert_restored("q");

@@ -105,6 +105,35 @@ fn tables_of_paths_have_the_medians_and_ranges_of_the_runs() {
 }
 
 #[test]
+fn the_page_on_ramp_has_what_its_evaluation_found() {
+    let checks = results("docs/evaluation/ramp-checks.csv");
+    let holds = |row: &&Row| row["holds"] == "true";
+    let held = checks.iter().filter(holds).count();
+    let path = "docs/algorithms/ramp.md";
+    states(path, &format!("{held} of {} checks hold.", checks.len()));
+    let failed = checks.iter().filter(|row| !holds(row));
+    let (lost, others): (Vec<_>, Vec<_>) = failed.partition(|row| row["check"].contains("retransmitted"));
+    states(path, &format!("Retransmissions fail in {} cases", lost.len()));
+    assert_eq!(others.len(), 4, "times, sharing and a neighbour, which the page names: {others:?}");
+    let [_, sharing, neighbour, _] = ["objects", "four", "cubic", "codel"].map(|start| {
+        others
+            .iter()
+            .find(|row| row["check"].starts_with(start))
+            .unwrap_or_else(|| panic!("{start}: {others:?}"))
+    });
+    let keeps = number(neighbour, "measured");
+    states(
+        path,
+        &format!(
+            "Jain's index is {} of stock CUBIC's; a CUBIC flow that was there first keeps {keeps:.0} %",
+            sharing["measured"]
+        ),
+    );
+    let valid = |row: &Row| row["valid"] == "true" && row["digest"].len() == 16;
+    assert!(results("docs/evaluation/ramp.csv").iter().all(valid));
+}
+
+#[test]
 fn the_page_on_starts_has_the_figures_of_the_runs() {
     let rows = results("docs/evaluation/start-fast-paths.csv");
     let (time, lost, reference) = ratio(&rows, "6.12", "ramp:start=fast:after_exit=none", "cubic");

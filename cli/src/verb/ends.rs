@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde::Serialize;
 
 /// Both ends, as canonical addresses.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Ends {
     local_address: String,
     local_port: u16,

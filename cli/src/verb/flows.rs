@@ -265,8 +265,7 @@ fn find(namespace: Option<String>, filter: &Filter, ask: bool) -> anyhow::Result
     flows.sort_by_key(|flow| (flow.remote, flow.local));
     let mut asker = ask.then(Asker::here).transpose()?;
     let whys = flows.iter().map(|flow| asker.as_mut().map(|asker| asker.ask(flow))).collect();
-    let others = onramp_loader::pinned()?.is_empty().then(|| others::list(namespace.as_deref(), filter));
-    let others = others.transpose()?;
+    let others = others::list(namespace.as_deref(), |local, remote| filter.matches(local, remote))?;
     Ok(Found { namespace, flows, whys, others })
 }
 

@@ -1,48 +1,89 @@
 //! Flows of other controls, where nothing is attached.
 
+use std::net::SocketAddr;
+
 use onramp_loader::algorithm::find_control;
 use onramp_net::sock_diag::{SockDiag, Socket, States};
 use serde::Serialize;
 
 use super::ends::{Ends, canonical};
-use crate::filter::Filter;
 use crate::limits::{Limit, Sample, of_life};
 use crate::output::Output;
 use crate::table::Table;
 use crate::units::{show_bytes, show_us};
 
 /// A flow.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Other {
     #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<String>,
+    pub namespace: Option<String>,
     #[serde(flatten)]
-    ends: Ends,
-    tcp_state: &'static str,
-    cookie: u64,
-    congestion_control: String,
+    pub ends: Ends,
+    pub tcp_state: &'static str,
+    pub cookie: u64,
+    pub congestion_control: String,
     /// The limit that held longest, as far as the kernel counts, and the rest as it is now.
-    limited: Option<Limit>,
-    cwnd_segments: u32,
-    ssthresh_segments: Option<u32>,
-    smoothed_rtt_us: u32,
-    min_rtt_us: Option<u32>,
-    acknowledged_bytes: u64,
-    retransmitted_segments: u32,
+    pub limited: Option<Limit>,
+    pub cwnd_segments: u32,
+    pub ssthresh_segments: Option<u32>,
+    pub smoothed_rtt_us: u32,
+    pub min_rtt_us: Option<u32>,
+    pub acknowledged_bytes: u64,
+    pub retransmitted_segments: u32,
     #[serde(skip)]
-    shown: [String; 2],
+    pub shown: [String; 2],
 }
 
-/// Those of the current network namespace.
-pub(super) fn list(namespace: Option<&str>, filter: &Filter) -> anyhow::Result<Vec<Other>> {
+/// Columns of the table, `>` before those of numbers.
+pub(super) const TITLES: [&str; 10] = [
+    "LOCAL",
+    "REMOTE",
+    "CONTROL",
+    "LIMITED BY",
+    ">CWND",
+    ">SSTHRESH",
+    ">RTT",
+    ">MIN RTT",
+    ">ACKED",
+    ">RETRANSMITTED",
+];
+
+impl Other {
+    /// As the titles have it.
+    pub fn cells(&self) -> [String; TITLES.len()] {
+        let dash = || "-".to_owned();
+        let [remote, local] = &self.shown;
+        [
+            local.clone(),
+            remote.clone(),
+            self.congestion_control.clone(),
+            self.limited.map_or_else(dash, Limit::title),
+            self.cwnd_segments.to_string(),
+            self.ssthresh_segments.map_or_else(dash, |segments| segments.to_string()),
+            show_us(self.smoothed_rtt_us.into()),
+            self.min_rtt_us.map_or_else(dash, |us| show_us(us.into())),
+            show_bytes(self.acknowledged_bytes),
+            self.retransmitted_segments.to_string(),
+        ]
+    }
+}
+
+/// Those of the current network namespace with these ends, local and remote; `None`: something is attached.
+pub(super) fn list(
+    namespace: Option<&str>,
+    wanted: impl Fn(SocketAddr, SocketAddr) -> bool,
+) -> anyhow::Result<Option<Vec<Other>>> {
+    if !onramp_loader::pinned()?.is_empty() {
+        return Ok(None);
+    }
     let mut found = Vec::new();
     SockDiag::open()?.dump(States::CONNECTED, &[], |socket| {
-        if filter.matches(socket.local, socket.remote) {
+        if wanted(socket.local, socket.remote) {
             found.extend(other(namespace, socket));
         }
     })?;
     found.sort_by(|one, other| one.shown.cmp(&other.shown));
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// `None`: it has no control, or one of onramp.
@@ -71,38 +112,15 @@ fn is_ours(socket: &Socket) -> bool {
     socket.congestion_control.as_deref().is_some_and(|control| find_control(control).is_some())
 }
 
+/// What they are.
+pub(super) const WHAT: &str =
+    "Nothing is attached. These are the flows of all controls; `onramp explain` says what they wait for.";
+
 /// A table, and what it is of.
 pub(super) fn text(others: &[Other], output: &Output) -> String {
-    let dash = || "-".to_owned();
-    let mut table = Table::new([
-        "LOCAL",
-        "REMOTE",
-        "CONTROL",
-        "LIMITED BY",
-        ">CWND",
-        ">SSTHRESH",
-        ">RTT",
-        ">MIN RTT",
-        ">ACKED",
-        ">RETRANSMITTED",
-    ]);
+    let mut table = Table::new(TITLES);
     for flow in others {
-        let [remote, local] = &flow.shown;
-        table.push([
-            local.clone(),
-            remote.clone(),
-            flow.congestion_control.clone(),
-            flow.limited.map_or_else(dash, Limit::title),
-            flow.cwnd_segments.to_string(),
-            flow.ssthresh_segments.map_or_else(dash, |segments| segments.to_string()),
-            show_us(flow.smoothed_rtt_us.into()),
-            flow.min_rtt_us.map_or_else(dash, |us| show_us(us.into())),
-            show_bytes(flow.acknowledged_bytes),
-            flow.retransmitted_segments.to_string(),
-        ]);
+        table.push(flow.cells());
     }
-    format!(
-        "Nothing is attached. These are the flows of all controls; `onramp explain` says what they wait for.\n{}",
-        table.render(output)
-    )
+    format!("{WHAT}\n{}", table.render(output))
 }

@@ -1,5 +1,7 @@
 //! What is shown of the model, and what keys do; nothing of it needs a terminal.
 
+use std::net::SocketAddr;
+
 use onramp_loader::Tuned;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -7,6 +9,7 @@ use super::prompt::{Prompt, Purpose};
 use super::sort::Sort;
 use crate::filter::Filter;
 use crate::live::{Flow, FlowTable};
+use crate::verb::others::Other;
 use crate::verb::tune::changes;
 
 /// Rows by which PgUp and PgDn go.
@@ -39,6 +42,8 @@ const BUCKETS_MAX: usize = 512;
 #[derive(Debug)]
 pub(super) struct App {
     pub model: FlowTable,
+    /// Flows of other controls, where nothing is attached.
+    pub others: Option<Vec<Other>>,
     pub sort: Sort,
     pub reverse: bool,
     pub filter_text: String,
@@ -56,6 +61,7 @@ impl Default for App {
     fn default() -> Self {
         Self {
             model: FlowTable::new(FLOWS_MAX, BUCKETS_MAX),
+            others: None,
             sort: Sort::default(),
             reverse: false,
             filter_text: String::new(),
@@ -73,13 +79,23 @@ impl Default for App {
 impl App {
     /// Flows as shown, in order; those that have ended come last.
     pub fn shown(&self) -> Vec<&Flow> {
-        let passes = |flow: &&Flow| self.filter.matches(flow.local, flow.remote);
+        let passes = |flow: &&Flow| self.passes(flow.local, flow.remote);
         let mut flows: Vec<&Flow> = self.model.flows.values().filter(passes).collect();
         flows.sort_by(|one, other| {
             let order = self.sort.compare(one, other);
             one.ended.cmp(&other.ended).then(if self.reverse { order.reverse() } else { order })
         });
         flows
+    }
+
+    /// Flows of other controls, where they are shown.
+    pub fn others_shown(&self) -> Option<&[Other]> {
+        self.others.as_deref().filter(|_| self.model.flows.is_empty())
+    }
+
+    /// Whether the filter lets a flow with these ends through.
+    pub fn passes(&self, local: SocketAddr, remote: SocketAddr) -> bool {
+        self.filter.matches(local, remote)
     }
 
     /// Its line among those shown; the first if it is not there.

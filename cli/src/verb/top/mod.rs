@@ -5,6 +5,7 @@ mod charts;
 mod exports;
 mod flow;
 mod help;
+mod others;
 mod prompt;
 mod room;
 mod screen;
@@ -16,7 +17,7 @@ mod tests;
 mod theme;
 
 use std::io::{self, IsTerminal};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
@@ -28,19 +29,22 @@ use crate::failure::Usage;
 use crate::filter::Filter;
 use crate::live::{Flow, Source};
 use crate::output::Output;
+use crate::verb::others as controls;
 use app::{Action, App};
 use terminal::Screen;
 use theme::Theme;
 
 /// Between two pictures without a key.
 const FRAME: Duration = Duration::from_millis(200);
+/// Between two looks at the flows of other controls.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long to wait for other commands before a key's action is given up.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Show flows live in the terminal: a table, and for each flow window, RTT, rate and its algorithm's state
 ///
 /// Flows of all network namespaces, on algorithms attached now or later; an established flow is reported at its next
-/// ACK. `?` shows the keys: sorting, filtering, opening a flow, tuning its parameters and undoing that.
+/// ACK. Where nothing is attached, those of all controls in this network namespace. `?` shows the keys: sorting, filtering, opening a flow, tuning its parameters and undoing that.
 /// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such
 /// as `= :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right.
 #[derive(Args, Debug)]
@@ -67,15 +71,22 @@ impl Top {
         }
         // From here on a signal ends the loop, and so restores the terminal.
         let signals = Signals::take()?;
-        let wanted = Wanted::new(filter, 1);
+        let wanted = Wanted::new(filter.clone(), 1);
         let Some(mut source) = consumer::open(&signals, |wait| Source::open("top", wanted, wait))? else {
             return Ok(0);
         };
         let mut screen = Screen::take()?;
         let theme = Theme { color: output.color() };
         let mut app = App::default();
+        let mut looked: Option<Instant> = None;
         while !signals.came() {
             source.drain(&mut app.model)?;
+            if looked.is_none_or(|at| at.elapsed() >= LOOK) {
+                looked = Some(Instant::now());
+                app.others = controls::list(None, |local, remote| {
+                    filter.matches(local, remote) && app.passes(local, remote)
+                })?;
+            }
             screen.0.draw(|frame| screen::draw(frame, &app, theme)).context("cannot draw")?;
             let mut wait = FRAME;
             // All keys that are waiting, then one picture.

@@ -65,6 +65,7 @@ fn bottom_line(app: &App, theme: Theme, width: u16) -> Line<'static> {
     match &app.message {
         Some(message) => Line::styled(room::text(&escape_line(message), width), theme.bold()),
         None if app.open.is_some() => Line::styled("Esc back  t tune  u undo  ? keys  q end", theme.faint()),
+        None if app.others_shown().is_some() => Line::styled("/ filter  ? keys  q end", theme.faint()),
         None => Line::styled("Enter open  < > r sort  / filter  t tune  ? keys  q end", theme.faint()),
     }
 }

@@ -6,6 +6,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table, TableState};
 
 use super::app::App;
+use super::others;
 use super::room;
 use super::sort::Sort;
 use super::theme::Theme;
@@ -112,6 +113,9 @@ impl Column {
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: Theme) {
     let shown = app.shown();
+    if let Some(others) = app.others_shown() {
+        return others::draw(frame, area, others, theme);
+    }
     if shown.is_empty() {
         let text = if app.model.flows.is_empty() {
             "No flow yet: an open one is reported at its next ACK. `onramp explain` shows those of other controls."

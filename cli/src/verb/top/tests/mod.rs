@@ -20,7 +20,7 @@ use ratatui::style::Color;
 use super::app::{Action, App};
 use super::screen;
 use super::theme::Theme;
-use fixtures::{NONE, app, begin, carried, end, event, exit_at, round};
+use fixtures::{NONE, app, begin, carried, end, event, exit_at, other, round};
 
 fn press(app: &mut App, keys: &str) -> Option<Action> {
     let mut action = None;
@@ -131,6 +131,24 @@ fn the_help() {
     check("help", &app);
     press(&mut app, "x");
     assert!(!screen_of(&app).contains(" keys ──"), "any key closes it");
+}
+
+#[test]
+fn where_nothing_is_attached_the_flows_of_other_controls_are_shown_until_one_of_ours_is() {
+    let mut app = App::default();
+    assert!(screen_of(&app).contains("No flow yet"));
+    app.others = Some(vec![
+        other("198.51.100.7:50000", "cubic", 2_000_000),
+        other("[2001:db8:0:1::1234:5678]:50001", "bbr", 81_000_000),
+    ]);
+    check("others", &app);
+    for width in 1..200 {
+        drawn(&app, true, width, 1 + width % 7);
+    }
+    assert!(text(&drawn(&app, false, 140, 24)).contains("RETRANSMITTED"));
+    app.model.add(&begin(1, "plain", "198.51.100.7:50000"));
+    let shown = screen_of(&app);
+    assert!(shown.contains("plain") && !shown.contains("cubic"), "{shown}");
 }
 
 #[test]
