@@ -103,7 +103,8 @@ fn of_others(text: &str) -> Option<&'static str> {
     let commas_are_missing = |separator: char| first.contains(separator) && !first.contains(',');
     if all(|line| line.bytes().all(|byte| byte.is_ascii_digit())) {
         Some(
-            "a trace of mahimahi, a time in ms for each packet that may be sent: `onramp lab profile import` makes a profile of it",
+            "a trace of mahimahi, a time in ms for each packet that may be sent: `kind = \"mahimahi\"` takes it, and `onramp lab profile \
+             import` makes a profile of it",
         )
     } else if lines.iter().all(|line| by_blanks(line).is_ok_and(|fields| fields.len() == 2)) {
         Some(
