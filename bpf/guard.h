@@ -10,8 +10,9 @@
  *
  *	D^2 tau^2 / (2 V (V + tau^2)) >= ln(1 / alpha) + ln((V + tau^2) / V) / 2
  *
- * alpha is 0.5 % for each of two metrics. tau is the harm that is found soonest. One that is too large costs a logarithm, one that
- * is too small the square: so it is a harm too large to wait for, 29 % less goodput, 3 % more retransmitted.
+ * alpha is a third of 1 % for each of three metrics. tau is the harm that is found soonest. One that is too large costs a
+ * logarithm, one that is too small the square: so it is a harm too large to wait for, 29 % less goodput, 41 % more time, 3 % more
+ * retransmitted.
  *
  * Pure, as the headers of algorithm/: integers only, no division by what can be zero, no unbounded loop.
  */
@@ -21,11 +22,15 @@
 #include "algorithm/base.h"
 
 /* What is compared. */
-#define GUARD_METRIC_MAX 2
+#define GUARD_METRIC_MAX 3
 enum guard_metric {
 	GUARD_RETRANSMITS = 0, /* bytes sent again, of all bytes sent, in 1/65536 */
 	GUARD_GOODPUT = 1,     /* logarithm of goodput, see guard_goodput, in 1/1024 of a doubling */
+	GUARD_FIRST = 2, /* logarithm of the time to GUARD_FIRST_BYTES, see guard_first, in 1/1024 of a doubling */
 };
+
+/* No observation of a metric. */
+#define GUARD_UNSEEN 0xffffffff
 
 /* Who is compared. */
 #define GUARD_ARM_MAX 2
@@ -36,6 +41,9 @@ enum guard_arm_index {
 
 /* A flow counts once it has had so many bytes acknowledged. */
 #define GUARD_BYTES_MIN 100000
+
+/* What comes first: what a start is for. A flow counts in that metric once it has had so many bytes acknowledged. */
+#define GUARD_FIRST_BYTES 65536
 
 /* Flows that each arm must have before anything is said, for means of so many are nearly normal. */
 #define GUARD_FLOWS_MIN 100
@@ -50,12 +58,12 @@ enum guard_arm_index {
 /* Goodputs are counted from this power of two on, bytes per jiffy. */
 #define GUARD_GOODPUT_LEAST 16
 
-/* tau of each metric, in powers of two of its unit. */
+/* tau of each metric, in powers of two of its unit: of what is a logarithm that of goodput. */
 #define GUARD_TAU_RETRANSMITS_BITS 11
 #define GUARD_TAU_GOODPUT_BITS 9
 
-/* ln(1 / 0.005) in 1/1024, and half of ln 2 in 1/2048, both rounded up. */
-#define GUARD_EVIDENCE 5426
+/* ln(3 / 0.01) in 1/1024, and half of ln 2 in 1/2048, both rounded up. */
+#define GUARD_EVIDENCE 5841
 #define GUARD_HALF_LN_2 710
 
 /* The kernel's, which knows it by its name. */
@@ -65,13 +73,13 @@ struct bpf_spin_lock {
 
 /* Observations of one metric. */
 struct guard_sums {
+	u64 flows; /* that have ended */
 	u64 sum;
 	u64 squares; /* of the deviations from the mean (Welford 1962) */
 };
 
 /* Flows of one arm that have ended. */
 struct guard_arm {
-	u64 flows;
 	struct guard_sums metrics[GUARD_METRIC_MAX]; /* by enum guard_metric */
 };
 
@@ -83,9 +91,10 @@ struct guard {
 	u32 control_ppm;	       /* flows that stay on the base, of a million */
 	u32 salt;		       /* odd; of this attachment */
 	u32 margins[GUARD_METRIC_MAX]; /* harm that is allowed, in 1/1024 of the metric's unit; 0: not looked at */
+	u32 unused;
 	struct guard_arm arms[GUARD_ARM_MAX]; /* by enum guard_arm_index; as they were when it tripped */
 };
-_Static_assert(sizeof(struct guard) == 112, "guard is part of the ABI");
+_Static_assert(sizeof(struct guard) == 184, "guard is part of the ABI");
 
 /* The arm of a flow by the kernel's hash of its addresses and ports, keyed since boot: by multiply-shift. */
 static __always_inline u32 guard_arm_of(const struct guard *guard, u32 hash)
@@ -149,32 +158,42 @@ static __always_inline u32 guard_goodput(u64 bytes, u32 jiffies)
 	return up > down ? (u32)min_u64(up - down, (1 << GUARD_VALUE_BITS) - 1) : 0;
 }
 
-/* In 1/1024 of the unit. */
-static __always_inline u64 guard_mean(const struct guard_sums *sums, u64 flows)
+/* Of a flow that had data to send for so many jiffies until GUARD_FIRST_BYTES were acknowledged; 0: they never were. */
+static __always_inline u32 guard_first(u32 jiffies)
 {
-	return (sums->sum << GUARD_MEAN_BITS) / max_u64(flows, 1);
+	return jiffies ? guard_log2(jiffies) : GUARD_UNSEEN;
 }
 
-/* Adds an observation to those of `flows` flows. */
-static __always_inline void guard_add(struct guard_sums *sums, u64 flows, u32 observed)
+/* In 1/1024 of the unit. */
+static __always_inline u64 guard_mean(const struct guard_sums *sums)
+{
+	return (sums->sum << GUARD_MEAN_BITS) / max_u64(sums->flows, 1);
+}
+
+/* Adds an observation. */
+static __always_inline void guard_add(struct guard_sums *sums, u32 observed)
 {
 	s64 value = (s64)observed << GUARD_MEAN_BITS;
+	u64 flows = sums->flows;
 	s64 before, after;
 
-	before = value - (s64)guard_mean(sums, flows);
+	if (observed == GUARD_UNSEEN || flows >= GUARD_FLOWS_MAX)
+		return;
+	before = value - (s64)guard_mean(sums);
 	sums->sum += observed;
-	after = value - (s64)guard_mean(sums, flows + 1);
+	sums->flows++;
+	after = value - (s64)guard_mean(sums);
 	/* Of the same sign but for rounding; the first one has no mean to deviate from. */
 	if (flows && (before < 0) == (after < 0))
 		sums->squares += (u64)(before * after) >> (2 * GUARD_MEAN_BITS);
 }
 
 /* Variance of the mean, in 1/2^20 of the unit's square. One unit's worth is what rounding hides. */
-static __always_inline u64 guard_variance(const struct guard_sums *sums, u64 flows)
+static __always_inline u64 guard_variance(const struct guard_sums *sums)
 {
-	u64 variance = sums->squares / max_u64(flows - 1, 1) + 1;
+	u64 variance = sums->squares / max_u64(sums->flows - 1, 1) + 1;
 
-	return (variance << (2 * GUARD_MEAN_BITS)) / max_u64(flows, 1);
+	return (variance << (2 * GUARD_MEAN_BITS)) / max_u64(sums->flows, 1);
 }
 
 /* Whether the first mean is above the second by more than the margin, of flows as many as GUARD_FLOWS_MIN or more. */
@@ -200,27 +219,29 @@ _Static_assert(2 * GUARD_VALUE_BITS + 31 < 64, "squares of GUARD_FLOWS_MAX flows
 _Static_assert(2 * (GUARD_VALUE_BITS + GUARD_MEAN_BITS) + 2 + 9 < 64, "a variance fits");
 _Static_assert(2 * (GUARD_TAU_RETRANSMITS_BITS + GUARD_MEAN_BITS) + 20 < 64, "tau^2 fits");
 _Static_assert(GUARD_FLOWS_MIN > 1, "a variance takes two");
+_Static_assert(GUARD_FIRST_BYTES < GUARD_BYTES_MIN, "a flow that counts has had the first bytes acknowledged");
 
 /* Whether the treated arm is worse by more than the margin. */
 static __always_inline bool guard_is_worse(const struct guard *guard, u32 metric)
 {
-	const struct guard_arm *treated = &guard->arms[ARM_TREATED], *control = &guard->arms[ARM_CONTROL];
-	const struct guard_sums *of_treated = &treated->metrics[metric], *of_control = &control->metrics[metric];
+	const struct guard_sums *treated = &guard->arms[ARM_TREATED].metrics[metric];
+	const struct guard_sums *control = &guard->arms[ARM_CONTROL].metrics[metric];
+	u32 tau_bits = metric == GUARD_RETRANSMITS ? GUARD_TAU_RETRANSMITS_BITS : GUARD_TAU_GOODPUT_BITS;
 	u64 mean, other, variance;
 
 	if (!guard->margins[metric] || treated->flows < GUARD_FLOWS_MIN || control->flows < GUARD_FLOWS_MIN)
 		return false;
-	mean = guard_mean(of_treated, treated->flows);
-	other = guard_mean(of_control, control->flows);
-	variance = guard_variance(of_treated, treated->flows) + guard_variance(of_control, control->flows);
-	if (metric == GUARD_GOODPUT)
-		return guard_above(other, mean, variance, guard->margins[metric], GUARD_TAU_GOODPUT_BITS);
-	return guard_above(mean, other, variance, guard->margins[metric], GUARD_TAU_RETRANSMITS_BITS);
+	mean = guard_mean(treated);
+	other = guard_mean(control);
+	variance = guard_variance(treated) + guard_variance(control);
+	/* Less goodput is harm, and more of the others. */
+	return guard_above(metric == GUARD_GOODPUT ? other : mean, metric == GUARD_GOODPUT ? mean : other, variance,
+			   guard->margins[metric], tau_bits);
 }
 
 /*
- * A flow of an arm has ended, with an observation of each metric, at a time since boot that is not 0. Returns whether
- * the guard has tripped, now or before; what it has seen stays as it is then.
+ * A flow of an arm has ended, with an observation of each metric or GUARD_UNSEEN, at a time since boot that is not 0. Returns
+ * whether the guard has tripped, now or before; what it has seen stays as it is then.
  */
 static __always_inline bool guard_record(struct guard *guard, u32 arm, const u32 observed[GUARD_METRIC_MAX], u64 now_ns)
 {
@@ -228,12 +249,9 @@ static __always_inline bool guard_record(struct guard *guard, u32 arm, const u32
 
 	if (guard->tripped_ns)
 		return true;
-	if (to->flows >= GUARD_FLOWS_MAX)
-		return false;
 	KEEP_LOOP
 	for (u32 metric = 0; metric < GUARD_METRIC_MAX; metric++)
-		guard_add(&to->metrics[metric], to->flows, observed[metric]);
-	to->flows++;
+		guard_add(&to->metrics[metric], observed[metric]);
 	KEEP_LOOP
 	for (u32 metric = 0; metric < GUARD_METRIC_MAX; metric++) {
 		if (guard_is_worse(guard, metric)) {

@@ -132,6 +132,8 @@ static __noinline void acked_awake(struct sock *sk, const struct ack_sample *sam
 /* What most ACKs need is here, and saves no registers for what others need. */
 OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
+	if (guarding)
+		guard_acked(sk, sample->pkts_acked);
 	if (runs_alone(sk))
 		base_acked_alone(sk, sample);
 	else if (sleeps_on(sk, sample))

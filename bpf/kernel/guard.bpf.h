@@ -20,9 +20,10 @@ struct {
 	__type(value, struct guard);
 } guard SEC(".maps");
 
-/* Of flows that do not count, in both arms alike: those that were not there from their beginning. */
+/* Of a flow, once there is something to note. */
 struct mark {
-	u32 unused;
+	u32 left_out; /* 1: it does not count, in either arm: it was not there from its beginning */
+	u32 first_jiffies; /* in which it had data to send until GUARD_FIRST_BYTES were acknowledged, at least 1; 0: not yet */
 };
 
 struct {
@@ -50,7 +51,10 @@ static __always_inline u32 guard_arm(const struct sock *sk)
 /* The flow was taken over in mid-connection. */
 static __always_inline void guard_leave_out(struct sock *sk)
 {
-	bpf_sk_storage_get(&marks, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct mark *mark = bpf_sk_storage_get(&marks, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (mark)
+		mark->left_out = 1;
 }
 
 /* Jiffies in which the flow had data to send, as tcp_info has them. */
@@ -63,24 +67,49 @@ static __always_inline u32 busy_jiffies(const struct tcp_sock *tp)
 	return busy;
 }
 
+/* The first bytes have been acknowledged, by this ACK or one before. */
+static __noinline void guard_marks(struct sock *sk)
+{
+	struct mark *mark = bpf_sk_storage_get(&marks, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (mark && !mark->first_jiffies)
+		mark->first_jiffies = (u32)max_u64(busy_jiffies(tcp_sk(sk)), 1);
+}
+
+/*
+ * An ACK of so many segments: of all ACKs of a flow, in slow start or not, with state or without, those after which no more
+ * than they may have acknowledged is beyond the first bytes are looked at. A flow of a guarded attachment does not sleep.
+ */
+static __always_inline void guard_acked(struct sock *sk, u32 segments)
+{
+	u64 acked = view_bytes_acked(sk);
+
+	if (acked >= GUARD_FIRST_BYTES && acked - GUARD_FIRST_BYTES <= ((u64)segments + 1) * view_mss(sk))
+		guard_marks(sk);
+}
+
 /* A flow ends. `over`: nothing is counted any more. True: tripped. */
 static __always_inline bool guard_end(struct sock *sk, bool over)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mark *mark = bpf_sk_storage_get(&marks, sk, 0, 0);
+	u32 observed[GUARD_METRIC_MAX] = { GUARD_UNSEEN, GUARD_UNSEEN, GUARD_UNSEEN };
 	struct guard *here = guard_here();
-	u32 observed[GUARD_METRIC_MAX];
 	u32 arm = guard_arm(sk);
-	bool tripped;
+	bool tripped, left_out = false;
 	u64 now;
 
-	if (bpf_sk_storage_get(&marks, sk, 0, 0)) {
+	if (mark) {
+		left_out = mark->left_out;
+		observed[GUARD_FIRST] = guard_first(mark->first_jiffies);
 		bpf_sk_storage_delete(&marks, sk);
-		return false;
 	}
-	if (!here || over || tp->bytes_acked < GUARD_BYTES_MIN)
+	if (!here || over || left_out || tp->bytes_acked < GUARD_FIRST_BYTES)
 		return false;
-	observed[GUARD_RETRANSMITS] = guard_retransmits(tp->bytes_retrans, tp->bytes_sent);
-	observed[GUARD_GOODPUT] = guard_goodput(tp->bytes_acked, busy_jiffies(tp));
+	if (tp->bytes_acked >= GUARD_BYTES_MIN) {
+		observed[GUARD_RETRANSMITS] = guard_retransmits(tp->bytes_retrans, tp->bytes_sent);
+		observed[GUARD_GOODPUT] = guard_goodput(tp->bytes_acked, busy_jiffies(tp));
+	}
 	now = bpf_ktime_get_boot_ns();
 	bpf_spin_lock(&here->lock);
 	tripped = guard_record(here, arm, observed, now);

@@ -21,7 +21,7 @@ impl Margins {
     }
 }
 
-/// `retransmit_ratio=2%,goodput=-10%`, or one of the two.
+/// `retransmit_ratio=2%,goodput=-10%,first_64kb=10%`, or some of the three.
 pub(crate) fn margins(text: &str) -> Result<Margins, String> {
     let mut margins: Vec<(Metric, f64)> = Vec::new();
     for setting in text.split(',') {
@@ -31,7 +31,7 @@ pub(crate) fn margins(text: &str) -> Result<Margins, String> {
         });
         let (metric, value) = metric.ok_or_else(|| {
             format!(
-                "{setting:?} is not a margin: write retransmit_ratio=2%, goodput=-10%, or both with a comma"
+                "{setting:?} is not a margin: write retransmit_ratio=2%, goodput=-10%, first_64kb=10%, or several with commas"
             )
         })?;
         let (nearest, farthest) = metric.margins();
@@ -98,11 +98,14 @@ struct ArmRow {
     flows: u64,
     retransmit_ratio_pct: Option<f64>,
     goodput_bps: Option<f64>,
+    first_64kb_us: Option<f64>,
 }
 
 #[derive(Serialize)]
 struct ComparisonRow {
     metric: &'static str,
+    treated_flows: u64,
+    control_flows: u64,
     difference_pct: Option<f64>,
     interval_pct: Option<(f64, f64)>,
     margin_pct: Option<f64>,
@@ -115,9 +118,12 @@ impl From<&GuardState> for Guarded {
             flows: arm.flows,
             retransmit_ratio_pct: arm.retransmit_ratio_pct,
             goodput_bps: arm.goodput_bps,
+            first_64kb_us: arm.first_64kb_us,
         };
         let comparison = |one: &Comparison| ComparisonRow {
             metric: one.metric.name(),
+            treated_flows: one.flows.0,
+            control_flows: one.flows.1,
             difference_pct: one.difference_pct,
             interval_pct: one.interval_pct,
             margin_pct: one.margin_pct,
@@ -137,11 +143,8 @@ impl From<&GuardState> for Guarded {
 /// What is known of a difference, in words.
 pub(crate) fn verdict(comparison: &Comparison, state: &GuardState) -> String {
     let Some((low, high)) = comparison.interval_pct else {
-        let (arm, flows) = if state.control.flows < FLOWS_MIN {
-            ("control", state.control.flows)
-        } else {
-            ("treated", state.treated.flows)
-        };
+        let (treated, control) = comparison.flows;
+        let (arm, flows) = if control < FLOWS_MIN { ("control", control) } else { ("treated", treated) };
         return format!("cannot say yet: {flows} of {FLOWS_MIN} {arm} flows");
     };
     if let Some(Trip { by, age, .. }) = state.tripped
@@ -149,11 +152,7 @@ pub(crate) fn verdict(comparison: &Comparison, state: &GuardState) -> String {
     {
         return format!("tripped {} ago, worse by more than the margin", show_us(age.as_micros() as u64));
     }
-    // As harm, which is up in retransmissions and down in goodput.
-    let harm = |difference: f64| match comparison.metric {
-        Metric::RetransmitRatio => difference,
-        Metric::Goodput => -difference,
-    };
+    let harm = |difference| comparison.metric.harm(difference);
     let least = harm(low).min(harm(high));
     let said = match comparison.margin_pct.map(harm) {
         Some(margin) if least > margin => "worse by more than the margin",
@@ -168,7 +167,7 @@ pub(crate) fn verdict(comparison: &Comparison, state: &GuardState) -> String {
 pub(crate) fn difference(comparison: &Comparison) -> Option<String> {
     let unit = match comparison.metric {
         Metric::RetransmitRatio => "points",
-        Metric::Goodput => "%",
+        Metric::Goodput | Metric::First => "%",
     };
     let (is, (low, high)) = comparison.difference_pct.zip(comparison.interval_pct)?;
     Some(format!("{is:+.2} {unit} ({low:+.2} to {high:+.2})"))
@@ -215,9 +214,12 @@ mod tests {
 
     #[test]
     fn margins_are_read_and_shown_again() {
-        for text in
-            ["retransmit_ratio=2%,goodput=-10%", "goodput=-1%", "retransmit_ratio=0.1%", "goodput=-33.3%"]
-        {
+        for text in [
+            "retransmit_ratio=2%,goodput=-10%,first_64kb=10%",
+            "goodput=-1%",
+            "retransmit_ratio=0.1%",
+            "goodput=-33.3%",
+        ] {
             assert_eq!(words(&guard(text)), format!("--guard {text}"));
         }
         assert_eq!(guard("goodput=-10%,retransmit_ratio=2%"), guard("retransmit_ratio=2%,goodput=-10%"));
@@ -237,6 +239,7 @@ mod tests {
             ("goodput=NaN%", "give -1% to -90%"),
             ("retransmit_ratio=51%", "give 0.1% to 50%"),
             ("retransmit_ratio=-2%", "give 0.1% to 50%"),
+            ("first_64kb=-10%", "first_64kb=-10% is not allowed: give 1% to 900%"),
             ("goodput=-10%,goodput=-20%", "goodput is given twice"),
         ] {
             let error = margins(text).unwrap_err();
@@ -250,13 +253,15 @@ mod tests {
 
     fn state(metric: Metric, interval_pct: Option<(f64, f64)>, tripped: bool) -> GuardState {
         let options = guard("retransmit_ratio=2%,goodput=-10%");
-        let arm = |flows| Arm { flows, retransmit_ratio_pct: None, goodput_bps: None };
+        let arm = |flows| Arm { flows, ..Arm::default() };
+        let control = if interval_pct.is_some() { 120 } else { 37 };
         GuardState {
             options,
             treated: arm(900),
-            control: arm(if interval_pct.is_some() { 120 } else { 37 }),
+            control: arm(control),
             comparisons: vec![Comparison {
                 metric,
+                flows: (900, control),
                 difference_pct: interval_pct.map(|(low, high)| (low + high) / 2.0),
                 interval_pct,
                 margin_pct: options.margin(metric),
@@ -267,7 +272,7 @@ mod tests {
 
     #[test]
     fn verdicts_are_in_words() {
-        let (ratio, goodput) = (Metric::RetransmitRatio, Metric::Goodput);
+        let (ratio, goodput, first) = (Metric::RetransmitRatio, Metric::Goodput, Metric::First);
         for (metric, interval, said) in [
             (goodput, None, "cannot say yet: 37 of 100 control flows"),
             (goodput, Some((-4.0, 3.0)), "no difference shown"),
@@ -278,6 +283,8 @@ mod tests {
             (ratio, Some((-3.0, -1.0)), "better"),
             (ratio, Some((0.5, 3.0)), "worse"),
             (ratio, Some((2.5, 3.0)), "worse by more than the margin"),
+            (first, Some((-9.0, -3.0)), "better"),
+            (first, Some((1.0, 3.0)), "worse"),
         ] {
             let state = state(metric, interval, false);
             assert_eq!(verdict(&state.comparisons[0], &state), said, "{metric:?} {interval:?}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{SndBuf, TcpCongestion};
@@ -18,7 +18,7 @@ use onramp_tests::cli::{self, DEFAULT, Names, host_state, inside, json, onramp};
 use onramp_tests::pinned::pin;
 use onramp_tests::sender::INITIAL_WINDOW_BYTES;
 use onramp_tests::traffic::{eventually, namespace};
-use onramp_tests::wire::{FAR, Fate, Wire};
+use onramp_tests::wire::{Data, FAR, Fate, Wire};
 use serde_json::Value;
 
 /// Where a thread reads what connections send, and counts those that have ended.
@@ -196,6 +196,67 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
     assert!(!tripped() && counted(&guard()) == (0, 0));
 }
 
+/// A policer: 25 packets, and one more each millisecond. Who sends beyond that is not heard for 300 ms.
+fn policer() -> impl FnMut(Data) -> Fate + Send + 'static {
+    let (mut tokens, mut last, mut silent) = (25.0f64, Instant::now(), None::<Instant>);
+    move |_| {
+        let now = Instant::now();
+        tokens = (tokens + now.duration_since(last).as_secs_f64() * 1e3).min(25.0);
+        last = now;
+        if tokens < 1.0 {
+            silent = Some(now + Duration::from_millis(300));
+        }
+        if silent.is_some_and(|until| now < until) {
+            return Fate::Drop;
+        }
+        tokens -= 1.0;
+        Fate::Deliver
+    }
+}
+
+/// Flows that end before they count in the other metrics, from a path that is remembered to be fast.
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_start_that_harms_the_first_bytes_trips_the_guard_and_one_that_does_not_does_not() {
+    let _attachments = Attachments::lock();
+    for harms in [true, false] {
+        let delay = Duration::from_millis(10);
+        let wire = if harms { Wire::lay(delay, policer()) } else { Wire::lay(delay, |_| Fate::Deliver) };
+        let sink = Sink::open(&wire.far, FAR);
+        let margins = "retransmit_ratio=2%,goodput=-10%,first_64kb=10%";
+        inside(
+            &wire.near,
+            &format!("attach plain --base cubic --start resume --guard {margins} --control-share 50%"),
+        )
+        .ok();
+        onramp(&format!("select add --replace --to {FAR} --use plain --resume 100mbit,20ms")).ok();
+        let first = || guard()["comparisons"][2].clone();
+        let tripped = || !guard()["tripped"].is_null();
+        for _ in 0..if harms { 40 } else { 25 } {
+            if tripped() {
+                break;
+            }
+            sink.take(&wire.near, 10, 70_000);
+        }
+        let then = guard();
+        println!("{then}");
+        assert_eq!(tripped(), harms, "{then}");
+        if harms {
+            assert_eq!(then["tripped"]["metric"], "first_64kb", "{then}");
+        }
+        assert_eq!(counted(&then), (0, 0), "{then}");
+        let seen = |arm: &str| first()[arm].as_u64().unwrap();
+        assert_halves((seen("treated_flows"), seen("control_flows")));
+        let difference = first()["difference_pct"].as_f64().unwrap();
+        assert_eq!(difference > 10.0, harms, "{then}");
+        for arm in ["treated", "control"] {
+            assert!(then[arm]["first_64kb_us"].as_f64().unwrap() >= 20_000.0, "{then}");
+        }
+        onramp("select del --all").ok();
+        onramp("detach plain").ok();
+    }
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn the_control_runs_bbr_where_that_was_the_default_and_a_named_base_otherwise() {
@@ -239,7 +300,7 @@ fn what_does_no_harm_goes_on_and_every_large_flow_is_counted_once() {
     let before = host_state(&[&place]);
     let sink = Sink::open(&place, Ipv4Addr::LOCALHOST);
     // What plain does is what its base does.
-    let margins = "retransmit_ratio=20%,goodput=-50%";
+    let margins = "retransmit_ratio=20%,goodput=-50%,first_64kb=100%";
     inside(&place, &format!("attach plain --base reno --default --guard {margins} --control-share 50%")).ok();
     sink.take(&place, 260, 110_000);
     let all = |guard: &Value| {
@@ -248,6 +309,8 @@ fn what_does_no_harm_goes_on_and_every_large_flow_is_counted_once() {
     };
     assert!(eventually(|| all(&guard()) == 260), "{}", guard());
     // Too small to count; and one that was taken over when it had sent more than an initial window.
+    sink.take(&place, 20, 60_000);
+    // Of these only the time to the first 64 kB is counted.
     sink.take(&place, 20, 90_000);
     let mut late = sink.connect(&place);
     setsockopt(&late, TcpCongestion, &"reno".into()).unwrap();
@@ -263,7 +326,14 @@ fn what_does_no_harm_goes_on_and_every_large_flow_is_counted_once() {
     assert_eq!(all(&then), 260, "{then}");
     assert_halves(counted(&then));
     assert!(then["tripped"].is_null(), "{then}");
+    let first = &then["comparisons"][2];
+    assert_eq!(
+        first["treated_flows"].as_u64().unwrap() + first["control_flows"].as_u64().unwrap(),
+        280,
+        "{then}"
+    );
     for arm in ["treated", "control"] {
+        assert!(then[arm]["first_64kb_us"].as_f64().unwrap() > 0.0, "{then}");
         assert!(then[arm]["goodput_bps"].as_f64().unwrap() > 0.0, "{then}");
         assert_eq!(then[arm]["retransmit_ratio_pct"], 0.0, "{then}");
     }

@@ -8,6 +8,7 @@ import type { Comparison, Guard } from "./schema";
 const METRICS: Record<string, [string, string]> = {
 	retransmit_ratio: ["Bytes retransmitted", "points"],
 	goodput: ["Goodput", "%"],
+	first_64kb: ["Time to the first 64 kB", "%"],
 };
 
 export function armsView(guard: Guard): HTMLElement {
@@ -30,7 +31,7 @@ export function armsView(guard: Guard): HTMLElement {
 				h(
 					"tr",
 					{},
-					...["Arm", "Flows", "Bytes retransmitted", "Goodput"].map((name) =>
+					...["Arm", "Flows", "Bytes retransmitted", "Goodput", "First 64 kB"].map((name) =>
 						h("th", { scope: "col" }, name),
 					),
 				),
@@ -39,7 +40,12 @@ export function armsView(guard: Guard): HTMLElement {
 				"tbody",
 				{},
 				...(["treated", "control"] as const).map((name) => {
-					const { flows, retransmit_ratio_pct: again, goodput_bps: goodput } = guard[name];
+					const {
+						flows,
+						retransmit_ratio_pct: again,
+						goodput_bps: goodput,
+						first_64kb_us: first,
+					} = guard[name];
 					return h(
 						"tr",
 						{},
@@ -48,6 +54,7 @@ export function armsView(guard: Guard): HTMLElement {
 							format.count(flows),
 							again == null ? "–" : `${again.toFixed(2)} %`,
 							format.rate(goodput),
+							format.time(first),
 						].map((value) => h("td", {}, value)),
 					);
 				}),

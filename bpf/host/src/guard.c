@@ -22,6 +22,11 @@ u32 onramp_guard_goodput(u64 bytes, u32 jiffies)
 	return guard_goodput(bytes, jiffies);
 }
 
+u32 onramp_guard_first(u32 jiffies)
+{
+	return guard_first(jiffies);
+}
+
 bool onramp_guard_record(struct guard *guard, u32 arm, const u32 *observed, u64 now_ns)
 {
 	return guard_record(guard, arm, observed, now_ns);

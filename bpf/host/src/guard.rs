@@ -2,9 +2,9 @@
 
 use crate::contract::GUARD_METRIC_MAX;
 pub use crate::contract::{
-    GUARD_BYTES_MIN, GUARD_EVIDENCE, GUARD_FLOWS_MAX, GUARD_FLOWS_MIN, GUARD_GOODPUT_LEAST, GUARD_MEAN_BITS,
-    GUARD_TAU_GOODPUT_BITS, GUARD_TAU_RETRANSMITS_BITS, GUARD_VALUE_BITS, Guard, GuardArm, GuardSums,
-    guard_arm_index, guard_metric,
+    GUARD_BYTES_MIN, GUARD_EVIDENCE, GUARD_FIRST_BYTES, GUARD_FLOWS_MAX, GUARD_FLOWS_MIN,
+    GUARD_GOODPUT_LEAST, GUARD_MEAN_BITS, GUARD_TAU_GOODPUT_BITS, GUARD_TAU_RETRANSMITS_BITS, GUARD_UNSEEN,
+    GUARD_VALUE_BITS, Guard, GuardArm, GuardSums, guard_arm_index, guard_metric,
 };
 
 // SAFETY: as guard.c defines them.
@@ -13,6 +13,7 @@ unsafe extern "C" {
     safe fn onramp_guard_log2(number: u64) -> u32;
     safe fn onramp_guard_retransmits(again: u64, sent: u64) -> u32;
     safe fn onramp_guard_goodput(bytes: u64, jiffies: u32) -> u32;
+    safe fn onramp_guard_first(jiffies: u32) -> u32;
     safe fn onramp_guard_record(
         guard: &mut Guard,
         arm: u32,
@@ -27,7 +28,8 @@ impl Guard {
         onramp_guard_arm_of(self, hash)
     }
 
-    /// Adds a flow that has ended, with an observation of each metric, and looks. Whether the guard has tripped.
+    /// Adds a flow that has ended, with an observation of each metric or [`GUARD_UNSEEN`], and looks. Whether the guard has
+    /// tripped.
     pub fn record(&mut self, arm: u32, observed: [u32; GUARD_METRIC_MAX], now_ns: u64) -> bool {
         onramp_guard_record(self, arm, &observed, now_ns)
     }
@@ -46,4 +48,9 @@ pub fn retransmits(again: u64, sent: u64) -> u32 {
 /// What is observed of a flow that had so many bytes acknowledged while it had data to send for so many jiffies.
 pub fn goodput(bytes: u64, jiffies: u32) -> u32 {
     onramp_guard_goodput(bytes, jiffies)
+}
+
+/// What is observed of a flow that had data to send for so many jiffies until its first 64 kB were acknowledged; 0: they never were.
+pub fn first(jiffies: u32) -> u32 {
+    onramp_guard_first(jiffies)
 }

@@ -5,13 +5,15 @@ mod common;
 use common::random::{Random, seed_or};
 use onramp_algorithm::guard::{
     GUARD_BYTES_MIN, GUARD_FLOWS_MAX, GUARD_FLOWS_MIN, GUARD_TAU_GOODPUT_BITS, GUARD_TAU_RETRANSMITS_BITS,
-    Guard, GuardArm, GuardSums, goodput, guard_arm_index as arm, guard_metric as metric, log2, retransmits,
+    GUARD_UNSEEN, Guard, GuardArm, GuardSums, first, goodput, guard_arm_index as arm, guard_metric as metric,
+    log2, retransmits,
 };
 
 /// Flows of an experiment that is looked at after every one of them.
 const FLOWS: u32 = 3_000;
 const EXPERIMENTS: u32 = 1_000;
-/// The margins of `--guard retransmit_ratio=2%,goodput=-10%`, in 1/1024 of the metrics' units.
+/// The margins of `--guard retransmit_ratio=2%,goodput=-10%,first_64kb=11.1%`, in 1/1024 of the metrics' units: 11.1 % more
+/// time is as far as 10 % less goodput.
 const RATIO_MARGIN: u32 = (65_536 * 1_024) / 50;
 const GOODPUT_MARGIN: u32 = 159_387;
 /// 10 % less, in doublings.
@@ -54,7 +56,7 @@ fn of_bytes(ratio: f64) -> u32 {
     (ratio * 65_536.0).clamp(0.0, 65_535.0) as u32
 }
 
-fn guard(margins: [u32; 2], control_ppm: u32) -> Guard {
+fn guard(margins: [u32; 3], control_ppm: u32) -> Guard {
     Guard { margins, control_ppm, salt: 1, ..Guard::default() }
 }
 
@@ -62,7 +64,7 @@ fn guard(margins: [u32; 2], control_ppm: u32) -> Guard {
 fn experiment(
     random: &mut Random,
     mut guard: Guard,
-    draw: &impl Fn(&mut Random, bool) -> [u32; 2],
+    draw: &impl Fn(&mut Random, bool) -> [u32; 3],
 ) -> Option<u32> {
     (1..=FLOWS).find(|_| {
         let arm = guard.arm_of(random.bits() as u32);
@@ -72,7 +74,7 @@ fn experiment(
 }
 
 /// The share of experiments that trip, and half of them within how many flows.
-fn tripped(what: &str, guard: &Guard, draw: impl Fn(&mut Random, bool) -> [u32; 2]) -> (f64, u32) {
+fn tripped(what: &str, guard: &Guard, draw: impl Fn(&mut Random, bool) -> [u32; 3]) -> (f64, u32) {
     let mut random = Random(seed_or(1));
     let mut flows: Vec<u32> =
         (0..EXPERIMENTS).filter_map(|_| experiment(&mut random, *guard, &draw)).collect();
@@ -88,13 +90,13 @@ fn tripped(what: &str, guard: &Guard, draw: impl Fn(&mut Random, bool) -> [u32; 
 }
 
 fn goodputs_tripped(control_ppm: u32, slower: f64) -> Vec<(&'static str, f64, u32)> {
-    let guard = guard([0, GOODPUT_MARGIN], control_ppm);
+    let guard = guard([0, GOODPUT_MARGIN, 0], control_ppm);
     GOODPUTS
         .iter()
         .map(|(name, draw)| {
             let what = format!("goodput less by {slower:.3} doublings, {name}");
             let (share, median) = tripped(&what, &guard, |random, treated| {
-                [0, octaves(draw(random) - if treated { slower } else { 0.0 })]
+                [0, octaves(draw(random) - if treated { slower } else { 0.0 }), GUARD_UNSEEN]
             });
             (*name, share, median)
         })
@@ -103,7 +105,7 @@ fn goodputs_tripped(control_ppm: u32, slower: f64) -> Vec<(&'static str, f64, u3
 
 /// `more`: of the mean of the treated; more of their flows have something sent again.
 fn ratios_tripped(control_ppm: u32, more: f64) -> Vec<(&'static str, f64, u32)> {
-    let guard = guard([RATIO_MARGIN, 0], control_ppm);
+    let guard = guard([RATIO_MARGIN, 0, 0], control_ppm);
     RATIOS
         .iter()
         .map(|(name, flows, most)| {
@@ -111,11 +113,61 @@ fn ratios_tripped(control_ppm: u32, more: f64) -> Vec<(&'static str, f64, u32)> 
             let (share, median) = tripped(&what, &guard, |random, treated| {
                 let flows = flows + if treated { more / (most / 2.0) } else { 0.0 };
                 let some = uniform(random) < flows;
-                [of_bytes(if some { uniform(random) * most } else { 0.0 }), 0]
+                [of_bytes(if some { uniform(random) * most } else { 0.0 }), 0, GUARD_UNSEEN]
             });
             (*name, share, median)
         })
         .collect()
+}
+
+/// Times to the first bytes, in jiffies: of rounds of 4 to 400 ms, some of which a loss makes three times longer, counted in jiffies
+/// of 4 ms; a third of the flows sends less.
+fn firsts_tripped(control_ppm: u32, slower: f64) -> (f64, u32) {
+    let guard = guard([0, 0, GOODPUT_MARGIN], control_ppm);
+    let what = format!("first 64 kB later by {slower:.3} doublings");
+    tripped(&what, &guard, |random, treated| {
+        if random.once_in(3) {
+            return [GUARD_UNSEEN; 3];
+        }
+        let loss = if random.once_in(20) { 3.0 } else { 1.0 };
+        let ms = 3.0
+            * 4.0
+            * (uniform(random) * 100f64.ln()).exp()
+            * loss
+            * if treated { slower.exp2() } else { 1.0 };
+        [GUARD_UNSEEN, GUARD_UNSEEN, first(((ms / 4.0 + uniform(random)) as u32).max(1))]
+    })
+}
+
+/// All three at once, of flows without a difference: the errors of the metrics add up.
+fn all_tripped(control_ppm: u32) -> f64 {
+    let guard = guard([1, 1, 1], control_ppm);
+    let (share, _) = tripped("no difference in any, margins of nothing", &guard, |random, _| {
+        let path = normal(random);
+        let again = if random.once_in(4) { uniform(random) * 0.1 } else { 0.0 };
+        let seen =
+            [of_bytes(again), octaves(path + normal(random) / 3.0), octaves(-path + normal(random) / 3.0)];
+        if random.once_in(4) { [GUARD_UNSEEN, GUARD_UNSEEN, seen[2]] } else { seen }
+    });
+    share
+}
+
+#[test]
+fn three_metrics_together_give_fewer_than_one_false_alarm_in_a_hundred() {
+    for control_ppm in [100_000, 500_000] {
+        assert!(all_tripped(control_ppm) <= 0.01);
+        assert!(firsts_tripped(control_ppm, 0.0).0 < 0.01);
+        assert!(firsts_tripped(control_ppm, TENTH).0 < 0.01);
+    }
+}
+
+#[test]
+fn a_start_that_takes_twice_as_long_to_its_first_bytes_is_found() {
+    // A third of the flows says nothing of it.
+    for (control_ppm, least, most) in [(100_000, 0.95, 2_000), (500_000, 0.99, 1_000)] {
+        let (share, median) = firsts_tripped(control_ppm, 1.0);
+        assert!(share > least && median < most, "{share} {median}");
+    }
 }
 
 #[test]
@@ -165,7 +217,7 @@ fn model(observed: &[Vec<f64>; 2], harm_is_up: bool, margin: f64, tau: f64) -> f
     let harm = if harm_is_up { treated.0 - control.0 } else { control.0 - treated.0 } - margin;
     let (variance, tau) = (treated.1 + control.1, tau * tau);
     let evidence = harm * harm * tau / (2.0 * variance * (variance + tau));
-    let asked = (1.0f64 / 0.005).ln() + ((variance + tau) / variance).ln() / 2.0;
+    let asked = 300f64.ln() + ((variance + tau) / variance).ln() / 2.0;
     if harm > 0.0 { evidence / asked } else { 0.0 }
 }
 
@@ -174,23 +226,29 @@ fn the_verdict_after_every_flow_is_that_of_floating_point() {
     let mut random = Random(seed_or(2));
     let (mut trips, mut close) = (0, 0);
     for round in 0..200 {
-        let at = round % 2;
-        let margins: [u32; 2] =
+        let at = round % 3;
+        let margins: [u32; 3] =
             std::array::from_fn(|one| if one == at { 1_024 * (1 + random.below(3_000) as u32) } else { 0 });
         let mut guard = guard(margins, 300_000);
-        let tau = f64::from(1u32 << [GUARD_TAU_RETRANSMITS_BITS, GUARD_TAU_GOODPUT_BITS][at]);
+        let tau = f64::from(
+            1u32 << if at == metric::RETRANSMITS as usize {
+                GUARD_TAU_RETRANSMITS_BITS
+            } else {
+                GUARD_TAU_GOODPUT_BITS
+            },
+        );
         let (middle, spread, harm) =
             (10_000.0 + random.below(40_000) as f64, random.below(4_000) as f64, random.below(4_000) as f64);
         let mut observed = [Vec::new(), Vec::new()];
         for _ in 0..1_500 {
             let arm = guard.arm_of(random.bits() as u32);
             let worse = if arm == arm::CONTROL { 0.0 } else { harm };
-            let shift = if at == metric::RETRANSMITS as usize { worse } else { -worse };
+            let up = at != metric::GOODPUT as usize;
+            let shift = if up { worse } else { -worse };
             let value = (middle + shift + spread * normal(&mut random)).clamp(0.0, 65_535.0) as u32;
             observed[arm as usize].push(f64::from(value));
-            let found = guard.record(arm, [value; 2], 7);
+            let found = guard.record(arm, [value; 3], 7);
             let enough = observed.iter().all(|values| values.len() >= GUARD_FLOWS_MIN as usize);
-            let up = at == metric::RETRANSMITS as usize;
             let says = if enough { model(&observed, up, f64::from(margins[at]) / 1_024.0, tau) } else { 0.0 };
             if (says - 1.0).abs() < 0.01 {
                 close += 1;
@@ -234,6 +292,9 @@ fn observations_are_bounded_and_mean_what_they_say() {
     // No time at all is one jiffy.
     assert_eq!(goodput(1 << 20, 0), goodput(1 << 20, 1));
     assert_eq!((goodput(0, u32::MAX), goodput(u64::MAX, 1)), (0, 65_535));
+    // Twice the time is a doubling.
+    assert_eq!((first(0), first(1), first(80) - first(40)), (GUARD_UNSEEN, 0, 1_024));
+    assert!(first(u32::MAX) < 65_536);
 }
 
 #[test]
@@ -244,7 +305,7 @@ fn the_share_of_the_control_is_the_stated_one_and_another_attachment_draws_anew(
     for control_ppm in [10_000, 100_000, 500_000] {
         let share = f64::from(control_ppm) / 1e6;
         let arms = |salt| {
-            let guard = Guard { salt, ..guard([1, 1], control_ppm) };
+            let guard = Guard { salt, ..guard([1, 1, 0], control_ppm) };
             hashes.iter().map(move |hash| guard.arm_of(*hash) == arm::CONTROL)
         };
         // Salts as two attachments have them, a second apart.
@@ -262,25 +323,29 @@ fn the_share_of_the_control_is_the_stated_one_and_another_attachment_draws_anew(
 
 #[test]
 fn nothing_is_said_before_each_arm_has_its_flows_nor_changed_after_a_trip() {
-    let mut guard = guard([RATIO_MARGIN, GOODPUT_MARGIN], 500_000);
+    let mut guard = guard([RATIO_MARGIN, GOODPUT_MARGIN, GOODPUT_MARGIN], 500_000);
     for _ in 0..10 * GUARD_FLOWS_MIN {
-        assert!(!guard.record(arm::TREATED, [65_535, 0], 1));
+        assert!(!guard.record(arm::TREATED, [65_535, 0, 9_000], 1));
+    }
+    // Flows that say nothing are none.
+    for _ in 0..10 * GUARD_FLOWS_MIN {
+        assert!(!guard.record(arm::CONTROL, [GUARD_UNSEEN, GUARD_UNSEEN, 9_000], 1));
     }
     for flow in 1..=GUARD_FLOWS_MIN {
-        assert_eq!(guard.record(arm::CONTROL, [0, 65_535], 9), flow == GUARD_FLOWS_MIN);
+        assert_eq!(guard.record(arm::CONTROL, [0, 65_535, 9_000], 9), flow == GUARD_FLOWS_MIN);
     }
     assert_eq!((guard.tripped_by, guard.tripped_ns), (metric::RETRANSMITS, 9));
     let then = guard;
-    assert!(guard.record(arm::TREATED, [0, 65_535], 10));
+    assert!(guard.record(arm::TREATED, [0, 65_535, 0], 10));
     assert_eq!(guard, then);
 }
 
 #[test]
 fn what_is_not_looked_at_does_not_trip() {
-    let mut guard = guard([0, GOODPUT_MARGIN], 500_000);
+    let mut guard = guard([0, GOODPUT_MARGIN, 0], 500_000);
     for _ in 0..10 * GUARD_FLOWS_MIN {
-        assert!(!guard.record(arm::TREATED, [65_535, 9_000], 1));
-        assert!(!guard.record(arm::CONTROL, [0, 9_000], 1));
+        assert!(!guard.record(arm::TREATED, [65_535, 9_000, 65_535], 1));
+        assert!(!guard.record(arm::CONTROL, [0, 9_000, 0], 1));
     }
 }
 
@@ -288,18 +353,18 @@ fn what_is_not_looked_at_does_not_trip() {
 fn as_many_flows_as_are_counted_at_most_overflow_nothing() {
     // Half of all flows have the least, half the most: the largest variance there is.
     let flows = GUARD_FLOWS_MAX as u64 - 1;
-    let sums = GuardSums { sum: flows * 65_535 / 2, squares: flows * (65_535 * 65_535 / 4) };
-    let arm = GuardArm { flows, metrics: [sums; 2] };
-    let mut guard = Guard { arms: [arm; 2], ..guard([1, 1], 500_000) };
-    assert!(!guard.record(arm::TREATED, [65_535, 0], 1));
+    let sums = GuardSums { flows, sum: flows * 65_535 / 2, squares: flows * (65_535 * 65_535 / 4) };
+    let arm = GuardArm { metrics: [sums; 3] };
+    let mut guard = Guard { arms: [arm; 2], ..guard([1, 1, 1], 500_000) };
+    assert!(!guard.record(arm::TREATED, [65_535, 0, 65_535], 1));
     let full = guard;
-    assert_eq!(full.arms[0].flows, GUARD_FLOWS_MAX as u64);
+    assert_eq!(full.arms[0].metrics[0].flows, GUARD_FLOWS_MAX as u64);
     assert!(full.arms[0].metrics[0].squares > sums.squares);
     // It is full, and stays as it is.
-    assert!(!guard.record(arm::TREATED, [65_535, 0], 1));
+    assert!(!guard.record(arm::TREATED, [65_535, 0, 65_535], 1));
     assert_eq!(guard, full);
     // All that can be between the means, beyond all doubt.
-    let apart = |sum| GuardArm { flows, metrics: [GuardSums { sum, squares: 0 }; 2] };
+    let apart = |sum| GuardArm { metrics: [GuardSums { flows, sum, squares: 0 }; 3] };
     guard.arms = [apart(flows * 65_535), apart(0)];
-    assert!(guard.record(arm::CONTROL, [0, 0], 1));
+    assert!(guard.record(arm::CONTROL, [0, 0, 0], 1));
 }

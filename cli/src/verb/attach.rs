@@ -49,8 +49,8 @@ pub(crate) struct Attach {
     #[arg(long)]
     observe: bool,
     /// Keep a share of the flows on the base as control, and have the base run alone once the others are worse by more than these
-    /// margins: retransmit_ratio, of bytes, in percentage points, 0.1% to 50%; goodput, -1% to -90%. `onramp status --guard` shows
-    /// both
+    /// margins: retransmit_ratio, of bytes, in percentage points, 0.1% to 50%; goodput, -1% to -90%; first_64kb, the time to the
+    /// first 64 kB acknowledged, 1% to 900%. `onramp status --guard` shows all
     #[arg(long, value_name = "MARGINS", value_parser = guard::margins)]
     guard: Option<Margins>,
     /// The share of the flows that stays on the base, 1% to 50%

@@ -27,17 +27,20 @@ pub enum Metric {
     RetransmitRatio,
     /// Bytes acknowledged by time with data to send; differences in percent of the control's geometric mean.
     Goodput,
+    /// Time with data to send until the first 64 kB are acknowledged; differences as of goodput.
+    First,
 }
 
 impl Metric {
     /// All there are.
-    pub const ALL: [Self; GUARD_METRIC_MAX] = [Self::RetransmitRatio, Self::Goodput];
+    pub const ALL: [Self; GUARD_METRIC_MAX] = [Self::RetransmitRatio, Self::Goodput, Self::First];
 
     /// Name as on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::RetransmitRatio => "retransmit_ratio",
             Self::Goodput => "goodput",
+            Self::First => "first_64kb",
         }
     }
 
@@ -45,6 +48,7 @@ impl Metric {
         let index = match self {
             Self::RetransmitRatio => guard_metric::RETRANSMITS,
             Self::Goodput => guard_metric::GOODPUT,
+            Self::First => guard_metric::FIRST,
         };
         index as usize
     }
@@ -54,34 +58,40 @@ impl Metric {
         match self {
             Self::RetransmitRatio => (0.1, 50.0),
             Self::Goodput => (-1.0, -90.0),
+            Self::First => (1.0, 900.0),
         }
+    }
+
+    /// A difference as harm: less goodput is, and more of the others.
+    pub fn harm(self, difference: f64) -> f64 {
+        if self == Self::Goodput { -difference } else { difference }
     }
 
     /// A difference in the metric's own unit from one in percent.
     fn units(self, percent: f64) -> f64 {
         match self {
             Self::RetransmitRatio => percent / 100.0 * f64::from(1u32 << GUARD_VALUE_BITS),
-            Self::Goodput => (1.0 + percent / 100.0).log2() * OCTAVE,
+            Self::Goodput | Self::First => (1.0 + percent / 100.0).log2() * OCTAVE,
         }
     }
 
     fn percent(self, units: f64) -> f64 {
         match self {
             Self::RetransmitRatio => units * 100.0 / f64::from(1u32 << GUARD_VALUE_BITS),
-            Self::Goodput => ((units / OCTAVE).exp2() - 1.0) * 100.0,
+            Self::Goodput | Self::First => ((units / OCTAVE).exp2() - 1.0) * 100.0,
         }
     }
 
     fn tau(self) -> f64 {
         let bits = match self {
             Self::RetransmitRatio => GUARD_TAU_RETRANSMITS_BITS,
-            Self::Goodput => GUARD_TAU_GOODPUT_BITS,
+            Self::Goodput | Self::First => GUARD_TAU_GOODPUT_BITS,
         };
         f64::from(1u32 << bits)
     }
 }
 
-/// A doubling of goodput, in units of its metric.
+/// A doubling, in units of its metric.
 const OCTAVE: f64 = 1024.0;
 
 /// What a guard is to do.
@@ -110,12 +120,8 @@ impl GuardOptions {
     /// The margin of a metric, percent; `None`: it is not looked at.
     pub fn margin(&self, metric: Metric) -> Option<f64> {
         let units = f64::from(self.margins[metric.index()]) / f64::from(1u32 << GUARD_MEAN_BITS);
-        let harm = match metric {
-            Metric::RetransmitRatio => units,
-            Metric::Goodput => -units,
-        };
         // As it was given, and not as it is rounded in the kernel.
-        (units != 0.0).then(|| (metric.percent(harm) * 1e3).round() / 1e3)
+        (units != 0.0).then(|| (metric.percent(metric.harm(units)) * 1e3).round() / 1e3)
     }
 
     /// Flows that stay on the base, percent.
@@ -160,12 +166,14 @@ pub(crate) fn taken_over(previous: abi::Guard, generation: u64) -> abi::Guard {
 /// Flows of an arm that have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Arm {
-    /// How many.
+    /// How many have had 100 kB acknowledged.
     pub flows: u64,
     /// Mean of their shares of bytes retransmitted, percent; `None`: there are none.
     pub retransmit_ratio_pct: Option<f64>,
     /// Geometric mean of their goodputs, bits per second.
     pub goodput_bps: Option<f64>,
+    /// Geometric mean of the times to their first 64 kB, microseconds; of all that have had as much acknowledged.
+    pub first_64kb_us: Option<f64>,
 }
 
 /// How the arms compare by a metric.
@@ -173,6 +181,8 @@ pub struct Arm {
 pub struct Comparison {
     /// The metric.
     pub metric: Metric,
+    /// Flows that it was seen of: treated, and of the control.
+    pub flows: (u64, u64),
     /// Treated against control, percent; negative: less. `None`: flows are missing.
     pub difference_pct: Option<f64>,
     /// What holds the true difference at every moment at once, but for an error of 5 %.
@@ -262,8 +272,10 @@ fn means(arm: &GuardArm, tick: Duration) -> Arm {
         let per_tick = (units / OCTAVE - f64::from(GUARD_GOODPUT_LEAST)).exp2();
         8.0 * per_tick / tick.as_secs_f64()
     });
+    let first = mean(Metric::First).map(|units| (units / OCTAVE).exp2() * tick.as_secs_f64() * 1e6);
     Arm {
-        flows: arm.flows,
+        flows: arm.metrics[Metric::Goodput.index()].flows,
+        first_64kb_us: first,
         retransmit_ratio_pct: mean(Metric::RetransmitRatio)
             .map(|units| Metric::RetransmitRatio.percent(units)),
         goodput_bps: goodput,
@@ -280,15 +292,16 @@ impl Mean {
     /// `None`: there are no flows.
     fn new(arm: &GuardArm, metric: Metric) -> Option<Self> {
         let sums = &arm.metrics[metric.index()];
-        let flows = arm.flows as f64;
+        let flows = sums.flows as f64;
         let variance = sums.squares as f64 / (flows - 1.0).max(1.0);
         // One unit's worth is what rounding hides, as in guard.h.
-        (arm.flows > 0).then(|| Self { mean: sums.sum as f64 / flows, variance: (variance + 1.0) / flows })
+        (sums.flows > 0).then(|| Self { mean: sums.sum as f64 / flows, variance: (variance + 1.0) / flows })
     }
 }
 
 fn compare(metric: Metric, treated: &GuardArm, control: &GuardArm, margin_pct: Option<f64>) -> Comparison {
-    let enough = treated.flows.min(control.flows) >= FLOWS_MIN;
+    let flows = [treated, control].map(|arm| arm.metrics[metric.index()].flows);
+    let enough = flows.into_iter().min() >= Some(FLOWS_MIN);
     let means = Mean::new(treated, metric).zip(Mean::new(control, metric)).filter(|_| enough);
     let difference = means.as_ref().map(|(treated, control)| treated.mean - control.mean);
     let interval_pct = means.as_ref().zip(difference).map(|((treated, control), difference)| {
@@ -297,6 +310,7 @@ fn compare(metric: Metric, treated: &GuardArm, control: &GuardArm, margin_pct: O
     });
     Comparison {
         metric,
+        flows: flows.into(),
         difference_pct: difference.map(|difference| metric.percent(difference)),
         interval_pct,
         margin_pct,
@@ -336,21 +350,24 @@ mod tests {
         near(one.margin(Metric::Goodput), -90.0);
         near(Some(one.control_share()), 12.5);
         // What the kernel's arithmetic was tested with.
-        assert_eq!(options().margins, [1_342_177, 159_387]);
+        assert_eq!(options().margins, [1_342_177, 159_387, 0]);
+        let first = GuardOptions::new(&[(Metric::First, 10.0)], 10.0);
+        assert_eq!((first.to_string(), first.margins), ("first_64kb=10%".into(), [0, 0, 144_183]));
         // Generations differ by one and more; a salt is odd.
         assert_eq!(options().begin(6).salt, options().begin(7).salt);
         assert_ne!(options().begin(6).salt, options().begin(8).salt);
     }
 
-    /// An arm of so many flows, the half of which is `apart` above the other.
+    /// An arm of so many flows, the half of which is `apart` above the other, with 200 ms to the first 64 kB.
     fn arm(flows: u64, ratio: f64, megabits: f64, apart: f64) -> GuardArm {
-        let units =
-            [ratio / 100.0 * 65_536.0, ((megabits * 1e6 / 8.0 * TICK.as_secs_f64()).log2() + 16.0) * OCTAVE];
+        let goodput = ((megabits * 1e6 / 8.0 * TICK.as_secs_f64()).log2() + 16.0) * OCTAVE;
+        let units = [ratio / 100.0 * 65_536.0, goodput, 50f64.log2() * OCTAVE];
         let metrics = units.map(|mean| abi::GuardSums {
+            flows,
             sum: (mean * flows as f64).round() as u64,
             squares: (flows as f64 * apart * apart / 4.0) as u64,
         });
-        GuardArm { flows, metrics }
+        GuardArm { metrics }
     }
 
     fn described(treated: GuardArm, control: GuardArm) -> GuardState {
@@ -363,7 +380,9 @@ mod tests {
         near(state.treated.retransmit_ratio_pct, 3.0);
         near(state.treated.goodput_bps, 40e6);
         near(state.control.goodput_bps, 50e6);
-        let [ratio, goodput] = [&state.comparisons[0], &state.comparisons[1]];
+        near(state.control.first_64kb_us, 200_000.0);
+        let [ratio, goodput, first] = &state.comparisons[..] else { panic!("{state:?}") };
+        assert!(first.difference_pct.is_some_and(|none| none.abs() < 0.1), "{first:?}");
         near(ratio.difference_pct, 1.0);
         near(goodput.difference_pct, -20.0);
         for comparison in [ratio, goodput] {
@@ -402,6 +421,12 @@ mod tests {
             state.comparisons.iter().all(|one| one.difference_pct.is_none() && one.interval_pct.is_none())
         );
         near(state.control.retransmit_ratio_pct, 2.0);
+        // Flows that end between 64 and 100 kB say how long they took to the first of these, and no more.
+        let mut few = [arm(FLOWS_MIN, 3.0, 40.0, 100.0); 2];
+        few.iter_mut().for_each(|arm| arm.metrics[..2].fill(abi::GuardSums::default()));
+        let state = described(few[0], few[1]);
+        assert_eq!(state.comparisons.iter().map(|one| one.flows.0).collect::<Vec<_>>(), [0, 0, FLOWS_MIN]);
+        assert!(state.comparisons[2].interval_pct.is_some() && state.comparisons[1].interval_pct.is_none());
         let empty = described(GuardArm::default(), GuardArm::default());
         assert_eq!((empty.treated.flows, empty.treated.goodput_bps), (0, None));
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::guard::{Guarded, difference, verdict};
 use crate::output::Output;
 use crate::table::Table;
-use crate::units::show_rate;
+use crate::units::{show_rate, show_us};
 
 /// All that are guarded.
 #[derive(Serialize)]
@@ -45,8 +45,8 @@ fn text(algorithm: &str, state: &GuardState, output: &Output) -> String {
         output.bold(algorithm),
         options.control_share()
     );
-    let mut table = Table::new(["  arm", ">flows", ">retransmit ratio", ">goodput"]);
-    for (name, Arm { flows, retransmit_ratio_pct, goodput_bps }) in
+    let mut table = Table::new(["  arm", ">flows", ">retransmit ratio", ">goodput", ">first 64 kB"]);
+    for (name, Arm { flows, retransmit_ratio_pct, goodput_bps, first_64kb_us }) in
         [("  treated", &state.treated), ("  control", &state.control)]
     {
         let none = || "-".to_owned();
@@ -55,6 +55,7 @@ fn text(algorithm: &str, state: &GuardState, output: &Output) -> String {
             flows.to_string(),
             retransmit_ratio_pct.map_or_else(none, |percent| format!("{percent:.2} %")),
             goodput_bps.map_or_else(none, |rate| show_rate(rate.round() as u64)),
+            first_64kb_us.map_or_else(none, |us| show_us(us.round() as u64)),
         ]);
     }
     text += &table.render(output);

@@ -47,7 +47,8 @@ pub(crate) struct Status {
     /// Show only guarded algorithms (`attach --guard`), their flows compared with the control, which stays on the base
     ///
     /// Flows that began under the guard and have had 100 kB acknowledged when they end are counted: the mean share of
-    /// retransmitted bytes, and the geometric mean of goodput (bytes acknowledged by time with data to send). Each difference has
+    /// retransmitted bytes, the geometric mean of goodput (bytes acknowledged by time with data to send), and, of all that have had
+    /// 64 kB acknowledged, that of the time with data to send until then. Each difference has
     /// a 95 % confidence interval that holds at every moment at once, however often it is looked at. Differences of
     /// retransmit_ratio are in percentage points.
     #[arg(long)]

@@ -194,7 +194,7 @@ fn counted(column: &Spec) -> (&'static str, Family) {
 }
 
 /// What guards compare: whether they have found harm, and by arm how many flows, and how these do.
-struct Guards([Family; 6]);
+struct Guards([Family; 7]);
 
 impl Guards {
     fn new() -> Self {
@@ -209,9 +209,14 @@ impl Guards {
             ),
             gauge("guard_goodput", Unit::BytesPerSecond, "Geometric mean of the goodput of compared flows"),
             gauge(
+                "guard_first_64kb",
+                Unit::Seconds,
+                "Geometric mean of the time with data to send until the first 64 kB of a flow were acknowledged",
+            ),
+            gauge(
                 "guard_difference",
                 Unit::Ratio,
-                "Treated flows less those of the control: of retransmissions the difference of shares, of goodput the part; with the bounds of its interval",
+                "Treated flows less those of the control: of retransmissions the difference of shares, of goodput and time the part; with the bounds of its interval",
             ),
             gauge("guard_margin", Unit::Ratio, "The difference at which the guard acts"),
         ])
@@ -221,7 +226,7 @@ impl Guards {
         if !guard.is_object() {
             return;
         }
-        let Self([tripped, flows, retransmit, goodput, difference, margin]) = self;
+        let Self([tripped, flows, retransmit, goodput, first, difference, margin]) = self;
         let cc = || ("cc", cc.to_owned());
         tripped.add(vec![cc()], f64::from(u8::from(!guard["tripped"].is_null())));
         for arm in ["treated", "control"] {
@@ -232,6 +237,9 @@ impl Guards {
             }
             if let Some(rate) = guard[arm]["goodput_bps"].as_f64() {
                 goodput.add(labels(), rate / 8.0);
+            }
+            if let Some(us) = guard[arm]["first_64kb_us"].as_f64() {
+                first.add(labels(), us / 1e6);
             }
         }
         for one in guard["comparisons"].as_array().into_iter().flatten() {

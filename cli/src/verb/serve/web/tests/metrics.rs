@@ -20,7 +20,7 @@ fn metrics_count_and_name_no_user() {
     // Reported again, it is not counted again.
     server.say(&listed(vec![left]));
     server.say(&BrokerMessage::Attached(
-        r#"{"unreadable":null,"algorithms":[{"state":"attached","congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"state":"attached","congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"state":"attached","congestion_control":"onramp_best"},{"state":"unreadable","congestion_control":"onramp_plain"}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
+        r#"{"unreadable":null,"algorithms":[{"state":"attached","congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"state":"attached","congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6,"first_64kb_us":250000},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"state":"attached","congestion_control":"onramp_best"},{"state":"unreadable","congestion_control":"onramp_plain"}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
     ));
     server.say(&BrokerMessage::StatusRead(1_700_000_000_250_000));
     while server.get("/api/status").body().is_empty() {}
@@ -60,6 +60,7 @@ fn metrics_count_and_name_no_user() {
         "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"control\"} 9",
         "onramp_guard_retransmit_ratio{cc=\"onramp_ramp\",arm=\"treated\"} 0.015",
         "onramp_guard_goodput_bytes_per_second{cc=\"onramp_ramp\",arm=\"treated\"} 1000000\n",
+        "onramp_guard_first_64kb_seconds{cc=\"onramp_ramp\",arm=\"treated\"} 0.25\n",
         "onramp_guard_difference_ratio{cc=\"onramp_ramp\",metric=\"goodput\",bound=\"low\"} -0.15",
         "onramp_callback_calls_total{cc=\"onramp_search\",callback=\"pkts_acked\"} 1000",
         "onramp_callback_seconds_total{cc=\"onramp_search\",callback=\"pkts_acked\"} 0.0005",
