@@ -86,7 +86,10 @@ enum after_exit { AFTER_EXIT_ROWS(RECORD_CONSTANT) };
 	X(POLICY_WINDOW, window,                                                                                       \
 	  "over a path that is remembered, the first window is half of what the path held, at most 64 kB, paced")      \
 	X(POLICY_FAST, fast,                                                                                           \
-	  "over any other path, the window triples per RTT while no queue shows (draft-kazuho-ccwg-rapid-start-02)")
+	  "over any other path, the window triples per RTT while no queue shows (draft-kazuho-ccwg-rapid-start-02)")   \
+	X(POLICY_SUSS, suss,                                                                                           \
+	  "as fast, but in rounds 2 to 4 it quadruples while the next is predicted to double (SUSS, SIGCOMM 2024); "   \
+	  "only to compare with")
 
 enum start_policy { START_POLICY_ROWS(RECORD_CONSTANT) };
 

@@ -41,7 +41,17 @@ fn bindings() -> Result<(), String> {
     let records = Records::read()?;
     let wanted = Bindings {
         header: "src/crossing.h",
-        files: &["algorithm.h", "guard.h", "record.h", "rows.h", "shell.h", "resume.h", "path.h", "fast.h"],
+        files: &[
+            "algorithm.h",
+            "guard.h",
+            "record.h",
+            "rows.h",
+            "shell.h",
+            "resume.h",
+            "path.h",
+            "fast.h",
+            "suss.h",
+        ],
         others: &[
             "sock",
             "limits",

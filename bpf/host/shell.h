@@ -10,12 +10,14 @@
 #include "../shell/entry.h"
 #include "../shell/fast.h"
 #include "../shell/start.h"
+#include "../shell/suss.h"
 
 struct shell_flow {
 	struct flow_header header; /* first: the shell's flow is it */
 	struct limits limits;
 	struct start start;	    /* from memory; over where there is none */
 	struct fast fast;	    /* faster than doubling */
+	struct suss suss;	    /* ... by SUSS */
 	struct flow_telemetry kept; /* with what is observed */
 	struct growth_step growth;  /* between the two parts of a growth of the window */
 	u32 growth_limited;	    /* 1: by the last verdict; likewise */
@@ -23,7 +25,7 @@ struct shell_flow {
 	u32 observing;		    /* 1: attached to observe */
 	u32 has_state;		    /* 1: the flow has state */
 	u32 fasts;		    /* 1: it may start faster than by doubling */
-	u32 unused;
+	u32 susses;		    /* 1: it may start by SUSS */
 };
 
 static inline struct shell shell_of(struct shell_flow *flow, struct sock *sk)

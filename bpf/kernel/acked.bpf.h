@@ -12,6 +12,7 @@
 #include "resume.bpf.h"
 #include "sleep.bpf.h"
 #include "storage.bpf.h"
+#include "suss.bpf.h"
 
 /*
  * The algorithm's turn. Global, so that the verifier looks at it once, and not again in every state that it is called
@@ -100,6 +101,8 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 			resume_joins(sk, flow);
 		if (CAN_BE_FAST && !(flow->header.flags & FLOW_STARTS))
 			fast_begins(sk, flow);
+		else if (CAN_BE_SUSS && !(flow->header.flags & FLOW_STARTS))
+			suss_begins(sk, flow);
 	}
 	/* Asked once, of what the verifier knows: it keeps one of the two. */
 	if (observing)
@@ -110,6 +113,8 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		resume_acked(sk, flow, sample);
 	if (CAN_BE_FAST && flow->header.flags & FLOW_FAST)
 		fast_verdict(sk, flow, sample);
+	else if (CAN_BE_SUSS && flow->header.flags & FLOW_SUSS)
+		suss_verdict(sk, flow, sample);
 	return true;
 }
 

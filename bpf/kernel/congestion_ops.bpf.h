@@ -31,6 +31,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "observe.bpf.h"
 #include "resume.bpf.h"
 #include "fast.bpf.h"
+#include "suss.bpf.h"
 #include "sleep.bpf.h"
 #include "acked.bpf.h"
 
@@ -78,6 +79,8 @@ OPERATION(void, release, struct sock *sk)
 		trip();
 	if (CAN_BE_FAST)
 		bpf_sk_storage_delete(&fasts, sk);
+	if (CAN_BE_SUSS)
+		bpf_sk_storage_delete(&susses, sk);
 	if (!flow) {
 		if (count && was_initialised(sk))
 			__sync_fetch_and_add(&count->flows.without_state, 1);
@@ -251,6 +254,8 @@ OPERATION(u32, ssthresh, struct sock *sk)
 		payload.ssthresh = resume_reduced(sk, flow, &payload.ack, payload.ssthresh);
 	if (CAN_BE_FAST && flow->header.flags & FLOW_FAST)
 		fast_loses(sk, flow, &payload.ack, payload.ssthresh);
+	if (CAN_BE_SUSS && flow->header.flags & FLOW_SUSS)
+		payload.ssthresh = suss_loses(sk, flow, &payload.ack, payload.ssthresh);
 	loss_after(&shell, step, &payload);
 	return payload.ssthresh;
 }

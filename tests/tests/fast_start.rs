@@ -1,4 +1,4 @@
-//! Starts that are faster than doubling (`--start fast`) in the kernel.
+//! Starts that are faster than doubling (`--start fast` and `suss`) in the kernel.
 
 use std::time::Duration;
 
@@ -38,9 +38,15 @@ fn every_algorithm_can_start_so_over_cubic_and_reno_and_none_over_bbr() {
     let _attachments = Attachments::lock();
     for algorithm in onramp_loader::algorithm::all().map(|algorithm| algorithm.name()) {
         for base in ["cubic", "reno"] {
-            onramp(&format!("attach {algorithm} --base {base} --start resume+fast")).ok();
-            onramp(&format!("detach {algorithm}")).ok();
+            for start in ["fast", "suss"] {
+                onramp(&format!("attach {algorithm} --base {base} --start resume+{start}")).ok();
+                onramp(&format!("detach {algorithm}")).ok();
+            }
         }
     }
-    onramp("attach plain --base bbr --start fast").refused(2);
+    for start in ["fast", "suss"] {
+        onramp(&format!("attach plain --base bbr --start {start}")).refused(2);
+    }
+    let both = onramp("attach plain --start fast+suss");
+    assert!(both.code == Some(2) && both.stderr.contains("\"fast\""), "{both:?}");
 }

@@ -38,6 +38,32 @@ fn what_the_kernel_has_as_a_module_is_an_arm_and_a_competitor() {
     }
 }
 
+/// A transfer of `bytes` by each arm.
+fn transfers(profile: &str, arms: &str, bytes: &str) -> Vec<serde_json::Value> {
+    let place = tempdir().unwrap();
+    let result = json(&format!(
+        "-q lab compare --kernel {KERNEL} --profile {profile} --arms {arms} --bytes {bytes} -n 1 -o {}",
+        place.path().join("run").display()
+    ));
+    result["arms"].as_array().unwrap().iter().map(|arm| arm["runs"][0].clone()).collect()
+}
+
+#[test]
+fn suss_is_faster_over_a_long_path_to_an_opened_receiver_and_a_policer_stops_it() {
+    if !is_kept() {
+        return;
+    }
+    let opened = "host.tcp_rmem=4096/33554432/268435456";
+    let runs = transfers("geo", &format!("plain:{opened},plain:start=suss:{opened}"), "1M");
+    let seconds = |run: &serde_json::Value| run["seconds"].as_f64().unwrap();
+    assert!(seconds(&runs[1]) < 0.8 * seconds(&runs[0]), "{runs:?}");
+    assert_eq!(runs[1]["retransmitted_segments"], 0, "{runs:?}");
+    let runs = transfers("policer", "plain,plain:start=suss", "2M");
+    for run in &runs {
+        assert_eq!((&run["valid"], &run["exit"]["reason"]), (&true.into(), &"loss".into()), "{run}");
+    }
+}
+
 #[test]
 fn what_the_kernel_lacks_is_refused_with_all_that_it_has() {
     if !is_kept() {

@@ -25,6 +25,8 @@ pub trait Named: Copy + PartialEq + Serialize + 'static {
     fn number(self) -> u32;
     /// The names of the bases that have it.
     fn bases(self) -> &'static [&'static str];
+    /// Whether it is done in place of another.
+    fn excludes(self, other: Self) -> bool;
 }
 
 macro_rules! named {
@@ -45,6 +47,10 @@ macro_rules! named {
             fn bases(self) -> &'static [&'static str] {
                 self.bases()
             }
+
+            fn excludes(self, other: Self) -> bool {
+                self.excludes(other)
+            }
         }
     };
 }
@@ -58,6 +64,11 @@ impl AfterExit {
             Self::Plateau => &["cubic"],
             Self::Floor | Self::Probe => &["cubic", "reno"],
         }
+    }
+
+    /// None is done in place of another.
+    pub fn excludes(self, _: Self) -> bool {
+        false
     }
 }
 
@@ -86,6 +97,12 @@ impl StartPolicy {
     /// The names of the bases that have it.
     pub fn bases(self) -> &'static [&'static str] {
         &["cubic", "reno"]
+    }
+
+    /// Whether it is done in place of another: a path that is not remembered is met by one of them.
+    pub fn excludes(self, other: Self) -> bool {
+        let first_visits = [Self::Fast, Self::Suss];
+        self != other && first_visits.contains(&self) && first_visits.contains(&other)
     }
 }
 
@@ -182,6 +199,12 @@ impl<T: Named> FromStr for Options<T> {
             if options.has(option) {
                 return Err(format!("option {name:?} is given twice"));
             }
+            if let Some(other) = options.iter().find(|other| option.excludes(*other)) {
+                return Err(format!(
+                    "option {name:?} is done in place of {:?}: give one of them",
+                    other.name()
+                ));
+            }
             options.0 |= 1 << option.number();
         }
         Ok(options)
@@ -201,6 +224,10 @@ mod tests {
     fn read_as_written<T: Named + fmt::Debug>() {
         for bits in 0..1 << T::EVERY.len() {
             let options = Options::<T>::from_bits(bits);
+            if options.iter().any(|one| options.iter().any(|other| one.excludes(other))) {
+                assert!(options.to_string().parse::<Options<T>>().unwrap_err().contains("in place of"));
+                continue;
+            }
             assert_eq!(options.bits(), bits);
             assert_eq!(options.to_string().parse(), Ok(options));
             assert_eq!(options.in_an_arm().parse(), Ok(options));

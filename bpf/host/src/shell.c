@@ -55,6 +55,8 @@ static void begin_start(struct shell_flow *flow)
 	start_goes_on(&flow->header, &flow->start);
 	if (flow->fasts && !flow->observing && !(flow->header.flags & FLOW_STARTS))
 		flow->header.flags |= FLOW_FAST;
+	else if (flow->susses && !flow->observing && !(flow->header.flags & FLOW_STARTS))
+		flow->header.flags |= FLOW_SUSS;
 }
 
 /* Whether it is the shell's: not in an initial window, and not where the base works alone. */
@@ -87,6 +89,9 @@ void onramp_shell_ack_after(struct shell_flow *flow, struct sock *sk, const stru
 		start_acked(sk, &flow->header, &flow->limits, &flow->start, payload->ack.acked, payload->ack.rtt_us);
 	if (flow->header.flags & FLOW_FAST)
 		fast_acked(sk, &flow->header, &flow->limits, &flow->fast, flow->traits, payload->ack.acked,
+			   payload->ack.rtt_us);
+	else if (flow->header.flags & FLOW_SUSS)
+		suss_acked(sk, &flow->header, &flow->limits, &flow->suss, flow->traits, payload->ack.acked,
 			   payload->ack.rtt_us);
 }
 
@@ -136,6 +141,8 @@ void onramp_shell_loss_after(struct shell_flow *flow, struct sock *sk, struct lo
 		payload->ssthresh = start_reduced(sk, &flow->header, &flow->start, &payload->ack, payload->ssthresh);
 	if (flow->header.flags & FLOW_FAST)
 		fast_reduced(sk, &flow->header, &flow->fast, &payload->ack, payload->ssthresh);
+	if (flow->header.flags & FLOW_SUSS)
+		payload->ssthresh = suss_reduced(&flow->header, &flow->suss, &payload->ack, payload->ssthresh);
 	loss_after(&shell, step, payload);
 }
 

@@ -3,7 +3,7 @@
 
 use crate::contract::{
     Ack, AckPayload, AckStep, ExitRecord, Fast, FlowHeader, LossPayload, LossStep, Path, ShellFlow, Sock,
-    Start, Verdict, flow_flag, start_phase,
+    Start, Suss, Verdict, flow_flag, start_phase,
 };
 use crate::{ExitReason, Flow, StartPolicies, StartPolicy};
 
@@ -55,7 +55,8 @@ impl Shell {
 
     /// The same with what is done at the start where no path is remembered.
     pub fn starting(self, policies: StartPolicies) -> Self {
-        Self { flow: ShellFlow { fasts: policies.has(StartPolicy::Fast).into(), ..self.flow } }
+        let [fasts, susses] = [StartPolicy::Fast, StartPolicy::Suss].map(|one| policies.has(one).into());
+        Self { flow: ShellFlow { fasts, susses, ..self.flow } }
     }
 
     /// The same over a path that is remembered, `rate` in bytes per second and its minimum RTT, with what is done at the start.
@@ -94,6 +95,11 @@ impl Shell {
     /// The start that is faster than doubling, as far as it has come.
     pub fn fast(&self) -> &Fast {
         &self.flow.fast
+    }
+
+    /// The start by SUSS, as far as it has come.
+    pub fn suss(&self) -> &Suss {
+        &self.flow.suss
     }
 
     /// The connection begins, before anything is sent: `init`.

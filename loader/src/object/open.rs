@@ -88,6 +88,8 @@ impl Mode {
 pub(crate) const PATHS: &str = "paths";
 /// The map of starts that are faster than doubling, which only shells with that policy have.
 const FASTS: &str = "fasts";
+/// The map of starts by SUSS, which only shells with that policy have.
+const SUSSES: &str = "susses";
 /// The operation that [`AfterExit::Probe`] and [`StartPolicy::Fast`] alone need.
 const EVERY_ACK: &str = "in_ack_event";
 /// The operation that pacing needs.
@@ -178,7 +180,13 @@ fn decide(
     let faster = mode.start.has(StartPolicy::Fast);
     for mut map in object.maps_mut() {
         // What leads to it is not in the code then.
-        if map.name() == PATHS && !mode.start.remembers() || map.name() == FASTS && !faster {
+        let needed = match map.name().to_str() {
+            Some(PATHS) => mode.start.remembers(),
+            Some(FASTS) => faster,
+            Some(SUSSES) => mode.start.has(StartPolicy::Suss),
+            _ => true,
+        };
+        if !needed {
             map.set_autocreate(false)?;
         }
     }

@@ -17,7 +17,7 @@ use crate::verb::transfer::{self, Traffic};
 /// What an arm may be, for the help of all that take one.
 const ARMS: &str = "An arm is an algorithm of onramp's (attached for the run unless it is attached already, then used as it is) \
 or a congestion control of the kernel (cubic, reno, bbr and its other modules, such as hybla, westwood, dctcp), with settings of its own after colons: parameters of the algorithm, \
-base=cubic|reno|bbr, after_exit=plateau+floor+probe (or some of these), start=double|resume|window|fast (or some of these; \
+base=cubic|reno|bbr, after_exit=plateau+floor+probe (or some of these), start=double|resume|window|fast|suss (or some of these; \
 resume and window need what the path has taught: --warm), \
 resume=50mbit/600ms (the path is known: `onramp select add --resume`) or resume_pct=100 (the link's own RTT, and this \
 percentage of its rate), and host.KEY=VALUE for tcp_rmem, tcp_wmem, tcp_sack, fast_retransmit, tcp_moderate_rcvbuf, mtu_bytes, \
