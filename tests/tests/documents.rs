@@ -143,6 +143,7 @@ fn the_page_on_starts_has_the_figures_of_the_runs() {
     );
     let (time, lost, _) = ratio(&rows, "6.12", "ramp:after_exit=none", "cubic");
     states("docs/start.md", &format!("`ramp` takes {time:.3}, with {lost}."));
+    first_visits();
     let visits = results("docs/evaluation/start-second-visits.csv");
     let of_cubic = |paths: &str, arm: &str| {
         let of = |row: &&Row| row["path"].starts_with(paths) && row["bytes"] == "100000";
@@ -344,6 +345,23 @@ fn the_page_on_ramp_says_which_profiles_meet_the_bounds() {
         ];
         assert_eq!(words, expected, "docs/algorithms/ramp.md: {line}");
     }
+}
+
+/// What is said of each start where nothing is remembered, by one program over the same paths.
+fn first_visits() {
+    let rows = results("docs/evaluation/start-first-visits.csv");
+    let of = |receiver: &str| {
+        let cubic = format!("cubic{receiver}");
+        let arm = |name: &str| ratio(&rows, "6.12", &format!("ramp{name}:after_exit=none{receiver}"), &cubic);
+        let (double, fast, suss) = (arm(""), arm(":start=fast"), arm(":start=suss"));
+        let paths = rows.iter().filter(|row| row["arm"] == cubic).count();
+        format!(
+            "over {paths} paths {:.3} ({}), {:.3} ({}), {:.3} ({}; CUBIC {})",
+            double.0, double.1, fast.0, fast.1, suss.0, suss.1, suss.2
+        )
+    };
+    states("docs/start.md", &of(""));
+    states("docs/start.md", &format!("opened receivers {}", of(":host.tcp_rmem=4096/8388608/33554432")));
 }
 
 /// Of two arms over the same paths: the geometric mean of the ratio of their times, and what each retransmitted.
