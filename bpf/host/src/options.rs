@@ -124,9 +124,13 @@ impl<T> Default for Options<T> {
 }
 
 impl<T: Named> Options<T> {
-    /// All that a base of this name has.
+    /// All that a base of this name has; of what is done in place of each other the first.
     pub fn of_base(base: &str) -> Self {
-        T::EVERY.iter().copied().filter(|one| one.bases().contains(&base)).collect()
+        let of_base = T::EVERY.iter().filter(|one| one.bases().contains(&base));
+        of_base.fold(Self::default(), |options, &one| {
+            let replaced = options.iter().any(|other| one.excludes(other));
+            if replaced { options } else { options.iter().chain([one]).collect() }
+        })
     }
 
     /// From a bit for each option, by its number; bits of no option do not count.
