@@ -100,7 +100,7 @@ enum start_policy { START_POLICY_ROWS(RECORD_CONSTANT) };
 	X(START_VALIDATING, validating, "what that has sent is being acknowledged")                                    \
 	X(START_OVER, over, "as without memory")
 
-enum start_phase { START_PHASE_ROWS(RECORD_CONSTANT) };
+enum start_phase { START_UNKNOWN, START_PHASE_ROWS(RECORD_CONSTANT) };
 
 /* Why a start from memory is over. */
 #define START_END_ROWS(X)                                                                                              \
@@ -155,7 +155,10 @@ _Static_assert(sizeof(struct exit_record) == 40, "exit_record is part of the ABI
 	X(mss, mss_bytes, u32, "bytes", PLAIN, AFTER, "maximum segment size")                                          \
 	X(receive_window, receive_window_bytes, u32, "bytes", ZERO, AFTER,                                             \
 	  "offered by the receiver, from what is acknowledged; 0: none, or not known")                                 \
-	X(flags, _, u32, "", PLAIN, AFTER, "enum flow_flag")
+	X(flags, _, u16, "", PLAIN, AFTER, "enum flow_flag")                                                           \
+	X(start_phase, start_phase, u8, "", start_phase, BEFORE,                                                       \
+	  "how far a start from memory had come before the ACK; empty: none")                                          \
+	X(start_end, start_end, u8, "", start_end, BEFORE, "how a start from memory ended; empty: none")
 
 struct round_payload {
 	ROUND_FIELDS(RECORD_FIELD)
@@ -241,8 +244,11 @@ struct restart_payload {
 	X(called, called, u32, "", FLAG, BEFORE, "1: the algorithm was called")                                        \
 	X(generation, parameters_generation, u32, "", PLAIN, BEFORE,                                                   \
 	  "generation of the parameters that were in force")                                                           \
-	X(flags, _, u32, "", PLAIN, AFTER, "enum flow_flag")                                                           \
-	X(unused, _, u32, "", PLAIN, AFTER, "")
+	X(flags, _, u16, "", PLAIN, AFTER, "enum flow_flag")                                                           \
+	X(start_phase, start_phase, u8, "", start_phase, BEFORE,                                                       \
+	  "how far a start from memory had come before the ACK; empty: none")                                          \
+	X(start_end, start_end, u8, "", start_end, BEFORE, "how a start from memory ended; empty: none")               \
+	X(jump, jump_segments, u32, "segments", ZERO, BEFORE, "window that it jumped to; 0: none")
 
 struct ack_payload {
 	struct ack ack;

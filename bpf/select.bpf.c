@@ -206,6 +206,7 @@ static __always_inline void name_path(struct bpf_sock *sk, const struct select_r
 		.rate = rule->resume_kbps * 125ULL,
 		.rtt_us = rule->resume_rtt_us,
 		.policies = START_BOTH,
+		.phase = START_RECONNAISSANCE,
 	};
 	struct start *known;
 

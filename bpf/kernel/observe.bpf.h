@@ -170,6 +170,18 @@ static __always_inline void follow_round(struct sock *sk, const struct flow *flo
 	begin_round(round, ack);
 }
 
+/* How far a start from memory has come, which has its turn after this. By itself, for few have one. */
+static __noinline void report_start(struct sock *sk, struct ack_payload *payload)
+{
+	const struct start *start = bpf_sk_storage_get(&starts, sk, 0, 0);
+
+	if (!start)
+		return;
+	payload->start_phase = (u8)start->phase;
+	payload->start_end = (u8)start->end;
+	payload->jump = start->target;
+}
+
 static __always_inline void report_ack(const struct shell *shell, struct ack_payload *payload)
 {
 	struct flow_telemetry *telemetry = shell->telemetry;
@@ -180,6 +192,7 @@ static __always_inline void report_ack(const struct shell *shell, struct ack_pay
 		return;
 	payload->flags = shell->flow->flags;
 	payload->generation = shell->flow->generation;
+	report_start(shell->sk, payload);
 	emit_ack(whole(shell), telemetry, payload);
 	if (telemetry->interest & EVERY_CONSUMER(LEVEL_ROUND))
 		follow_round(shell->sk, whole(shell), telemetry, payload);

@@ -46,6 +46,8 @@ static __always_inline void describe_round(struct round_payload *payload, const 
 	payload->in_flight = ack->in_flight;
 	payload->mss = ack->mss;
 	payload->flags = end->flags;
+	payload->start_phase = end->start_phase;
+	payload->start_end = end->start_end;
 	payload->number = round->number;
 	payload->cwnd_limited_us = round->cwnd_limited_us;
 	payload->receive_window = ack->receive_window;

@@ -96,7 +96,8 @@ static __always_inline void ack_before(const struct shell *shell, u32 acked, s32
 		describe_rest(shell->sk, &payload->ack);
 	/* Only the rest: what has just been described would be cleared first. */
 	payload->verdict = (struct verdict){ 0 };
-	payload->called = payload->flags = payload->generation = payload->unused = 0;
+	payload->called = payload->flags = payload->generation = payload->jump = 0;
+	payload->start_phase = payload->start_end = 0;
 	if (!step->starting)
 		return;
 	if (!(flow->flags & FLOW_SLOW_START)) {

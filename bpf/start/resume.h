@@ -45,7 +45,7 @@ struct start {
 	u32 window;	 /* when the jump began, segments */
 	u32 pipe;	 /* in flight when the jump began, segments */
 	u32 until_us;	 /* monotonic time modulo 2^32 at which the jump counts as sent */
-	u32 phase;	 /* enum start_phase */
+	u32 phase;	 /* enum start_phase, never START_UNKNOWN */
 	u32 end;	 /* enum start_end */
 	u32 first_us;	 /* when the first ACK came, monotonic time modulo 2^32 */
 	u32 first_bytes; /* acknowledged by it, modulo 2^32 */

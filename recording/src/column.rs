@@ -151,7 +151,7 @@ impl Column {
         match Self::new(kind) {
             Self::I64(_) => Self::I64(vec![0; rows]),
             Self::I32(_) => Self::I32(vec![0; rows]),
-            Self::Text(_) => Self::Text(vec![ByteArray::default(); rows]),
+            Self::Text(_) => Self::Text(vec![ByteArray::from(""); rows]),
         }
     }
 

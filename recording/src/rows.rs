@@ -12,7 +12,7 @@
 
 use onramp_algorithm::{
     Ack, AckPayload, CongestionState, EndPayload, ExitReason, ExitRecord, FlowCounts, LossPayload,
-    RestartPayload, RoundPayload, StartEnd, StatePayload, UndoPayload, Verdict,
+    RestartPayload, RoundPayload, StartEnd, StartPhase, StatePayload, UndoPayload, Verdict,
 };
 
 use crate::batch::Batch;

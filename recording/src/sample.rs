@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use onramp_algorithm::{Ack, Algorithm, Verdict};
+use onramp_algorithm::{Ack, Algorithm, StartEnd, StartPhase, Verdict};
 
 use crate::batch::Batch;
 use crate::column::Column;
@@ -26,6 +26,10 @@ pub struct Sample {
     pub sequence: u32,
     /// What happened.
     pub event: Event,
+    /// How far a start from memory had come before; `None`: there was none, or it is not recorded.
+    pub start: Option<StartPhase>,
+    /// How that start had ended; `None`: it had not.
+    pub start_end: Option<StartEnd>,
 }
 
 /// What a sample is of.
@@ -92,6 +96,8 @@ fn fill(batch: &Batch<AckRow>, samples: &mut Vec<Sample>, verdicts: &mut Vec<Ver
     samples.iter_mut().zip(word("slow_starts")).for_each(|(row, value)| row.slow_starts = value);
     samples.iter_mut().zip(word("parameters_generation")).for_each(|(row, value)| row.generation = value);
     samples.iter_mut().zip(word("sequence")).for_each(|(row, value)| row.sequence = value);
+    fill_names(batch, "start_phase", samples, |sample, name| sample.start = StartPhase::from_name(name));
+    fill_names(batch, "start_end", samples, |sample, name| sample.start_end = StartEnd::from_name(name));
     for (sample, called) in samples.iter_mut().zip(word("called")) {
         sample.event = if called == 0 { Event::NotCalled } else { Event::Called };
     }
@@ -100,6 +106,14 @@ fn fill(batch: &Batch<AckRow>, samples: &mut Vec<Sample>, verdicts: &mut Vec<Ver
         for ((sample, _), threshold) in losses.filter(|((_, event), _)| event.data() == b"loss") {
             sample.event = Event::Loss(threshold);
         }
+    }
+}
+
+/// Sets what a column names, where it names something: few flows start from memory, and recordings may be without the column.
+fn fill_names(batch: &Batch<AckRow>, column: &str, samples: &mut [Sample], set: impl Fn(&mut Sample, &str)) {
+    let Some(Column::Text(names)) = batch.column(column) else { return };
+    for (sample, name) in samples.iter_mut().zip(names).filter(|(_, name)| !name.is_empty()) {
+        set(sample, std::str::from_utf8(name.data()).unwrap_or_default());
     }
 }
 

@@ -8,9 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt::SndBuf};
+use onramp_loader::algorithm::{StartEnd, StartPhase};
+use onramp_loader::telemetry::{Level, What};
 use onramp_tests::Attachments;
 use onramp_tests::cli::{json, onramp};
 use onramp_tests::sender::Sender;
+use onramp_tests::telemetry::{events, stream, until_ended};
 use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Data, FAR, Fate, Wire};
 
@@ -111,6 +114,56 @@ fn a_loss_in_the_jump_takes_it_back_and_ends_the_start() {
     assert!(info.retrans_total >= 1, "{info:?}");
     // Half of what was delivered since the jump began: far below CUBIC's 0.7 of 345.
     assert!(threshold < 150, "{info:?}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn acknowledgments_rounds_and_the_end_say_how_far_the_start_has_come() {
+    use StartPhase::{Over, Reconnaissance, Unvalidated, Validating};
+    let _attachments = Attachments::lock();
+    onramp("attach plain --start resume").ok();
+    rule("--resume 40mbit,200ms", "plain");
+    for (lost, end) in [(None, StartEnd::Validated), (Some(100), StartEnd::Retreat)] {
+        let mut stream = stream(Level::Ack);
+        let mut sender =
+            connected(move |data| if lost == Some(data.number) { Fate::Drop } else { Fate::Deliver });
+        sender.deliver(2_000_000);
+        drop(sender);
+        let items = until_ended(&mut stream, 1);
+        let (mut phases, mut ends, mut rounds, mut jumps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for event in events(&items) {
+            match &event.what {
+                What::Ack(ack) => {
+                    phases.push(StartPhase::from_number(ack.start_phase.into()).unwrap());
+                    ends.push(StartEnd::from_number(ack.start_end.into()));
+                    jumps.push(ack.jump);
+                }
+                What::Round(round) => rounds.push(StartPhase::from_number(round.start_phase.into()).unwrap()),
+                What::End(last) => assert_eq!(StartEnd::from_number(last.start_end), Some(end)),
+                _ => {}
+            }
+        }
+        phases.dedup();
+        rounds.dedup();
+        let jumped = phases.starts_with(&[Reconnaissance, Unvalidated]) && phases.last() == Some(&Over);
+        assert!(jumped && phases.is_sorted(), "{phases:?}");
+        assert!(lost.is_some() || phases.contains(&Validating), "{phases:?}");
+        assert!(rounds.contains(&Unvalidated) && rounds.is_sorted(), "{rounds:?}");
+        assert_eq!(ends.last(), Some(&Some(end)));
+        // At most half of the path: less where the first ACKs came slower.
+        assert!(jumps[0] == 0 && (21..=345).contains(jumps.last().unwrap()), "{jumps:?}");
+    }
+    // Without memory nothing is said.
+    onramp(&format!("select add --replace --to {FAR} --use plain")).ok();
+    let mut stream = stream(Level::Ack);
+    let mut sender = connected(|_| Fate::Deliver);
+    sender.deliver(100_000);
+    drop(sender);
+    let items = until_ended(&mut stream, 1);
+    assert!(events(&items).iter().all(|event| match &event.what {
+        What::Ack(ack) => (ack.start_phase, ack.start_end, ack.jump) == (0, 0, 0),
+        _ => true,
+    }));
 }
 
 #[test]

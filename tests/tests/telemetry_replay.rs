@@ -90,7 +90,7 @@ impl Replayed {
         let unreported = if self.note_exit() { flow_flag::EXIT_UNREPORTED } else { 0 };
         assert_eq!(
             u32::from(self.shell.header().flags) | unreported,
-            reported.flags,
+            u32::from(reported.flags),
             "{reported:?} {:?}",
             self.sock
         );

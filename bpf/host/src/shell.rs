@@ -61,7 +61,8 @@ impl Shell {
 
     /// The same over a path that is remembered, `rate` in bytes per second and its minimum RTT, with what is done at the start.
     pub fn remembering(self, policies: StartPolicies, rate: u64, rtt_us: u32) -> Self {
-        let start = Start { rate, rtt_us, policies: policies.bits(), ..Start::default() };
+        let phase = start_phase::RECONNAISSANCE;
+        let start = Start { rate, rtt_us, policies: policies.bits(), phase, ..Start::default() };
         Self { flow: ShellFlow { start, ..self.flow } }
     }
 

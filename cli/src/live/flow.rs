@@ -321,7 +321,7 @@ impl Flow {
         self.min_rtt(ack.min_rtt_us);
         self.began(u32::try_from(ack.rtt_us).ok().filter(|us| *us != 0).unwrap_or(ack.smoothed_rtt_us));
         self.mss = ack.mss;
-        self.slow_start = flags & flow_flag::SLOW_START != 0;
+        self.slow_start = u32::from(*flags) & flow_flag::SLOW_START != 0;
         if !self.every_ack {
             self.every_ack = true;
             self.unseen_bytes = ack.bytes_acked.saturating_sub(self.now.acknowledged_bytes);

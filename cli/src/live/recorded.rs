@@ -330,9 +330,9 @@ fn made(over: &AckRound) -> RoundPayload {
     }
 }
 
-fn slow_start(cwnd: u32, ssthresh: u32) -> u32 {
+fn slow_start(cwnd: u32, ssthresh: u32) -> u16 {
     let starts = shell::in_slow_start(&Sock { cwnd, ssthresh, ..Sock::default() });
-    if starts { flow_flag::SLOW_START } else { 0 }
+    if starts { flow_flag::SLOW_START as u16 } else { 0 }
 }
 
 fn address(host: &str, port: u32) -> SocketAddr {

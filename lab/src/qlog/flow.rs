@@ -7,9 +7,11 @@
 
 use std::collections::VecDeque;
 
-use onramp_algorithm::{Ack, NO_THRESHOLD};
+use onramp_algorithm::{Ack, NO_THRESHOLD, StartEnd};
 use onramp_recording::{Event, Sample};
 use serde_json::{Map, Value, json};
+
+use super::start::{PHASE_UPDATED, StartLog};
 
 /// A change of the kernel's congestion state.
 #[derive(Debug)]
@@ -27,6 +29,13 @@ pub(super) struct FlowLog {
     pub ends: Option<Value>,
     /// Why slow start ended; empty: it was not.
     pub exit_reason: String,
+    /// When it ended, and how its start from memory had.
+    pub end: Option<(u64, StartEnd)>,
+    /// The time from which times of this flow count.
+    pub since_us: Option<u64>,
+    start: StartLog,
+    /// Of the sample before, whatever it is of: a start changes after what is reported.
+    last_us: u64,
     recovering: bool,
     state: Option<&'static str>,
     last: Option<Ack>,
@@ -39,19 +48,29 @@ pub(super) struct FlowLog {
 impl FlowLog {
     /// Writes the events of one acknowledgment: time, name, data.
     pub fn acknowledged(&mut self, sample: &Sample, write: &mut dyn FnMut(u64, &str, Value)) {
+        let ack = &sample.ack;
         if matches!(sample.event, Event::Loss(_)) {
+            self.last_us = ack.now_us.max(self.last_us);
             return;
         }
-        let ack = &sample.ack;
         if self.last.is_none() {
             let rtt_us = u64::try_from(ack.rtt_us).unwrap_or(0);
+            self.last_us = ack.now_us.saturating_sub(rtt_us);
             let mut begin = |name: &str, data| write(ack.now_us.saturating_sub(rtt_us), name, data);
             if let Some(ends) = self.ends.take() {
                 begin("connectivity:connection_started", ends);
             }
             begin("recovery:parameters_set", json!({ "max_datagram_size": ack.mss }));
         }
+        let by_mark = self.exit_reason == "ecn";
+        if let Some(data) = self.start.changed(sample, self.last.as_ref(), self.sent, by_mark) {
+            write(self.last_us, PHASE_UPDATED, data);
+        }
         self.packets(ack, write);
+        let oldest = self.outstanding.front().map_or(self.sent, |(number, _)| *number);
+        if let Some(data) = self.start.recovered(ack, oldest) {
+            write(ack.now_us, PHASE_UPDATED, data);
+        }
         write(ack.now_us, "recovery:metrics_updated", metrics(ack));
         while self.states.front().is_some_and(|change| change.sequence < sample.sequence) {
             let change = self.states.pop_front();
@@ -76,6 +95,15 @@ impl FlowLog {
             write(ack.now_us, "recovery:congestion_state_updated", data.into());
         }
         self.last = Some(*ack);
+        self.last_us = ack.now_us;
+    }
+
+    /// Writes what became of a start that was not over with the last acknowledgment that is there.
+    pub fn ended(&mut self, write: &mut dyn FnMut(u64, &str, Value)) {
+        let Some(((at_us, end), last)) = self.end.zip(self.last) else { return };
+        if let Some(data) = self.start.ended(end, &last, self.exit_reason == "ecn") {
+            write(at_us.max(self.last_us), PHASE_UPDATED, data);
+        }
     }
 
     fn packets(&mut self, ack: &Ack, write: &mut dyn FnMut(u64, &str, Value)) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! qlog 0.3 (draft-ietf-quic-qlog-main-schema-02, -quic-events-02) as a JSON text sequence (RFC 7464), in the form that
-//! qvis reads: a header record, then one record per event.
+//! qvis reads: a header record, then one record per event. Starts from memory are events of
+//! draft-ietf-tsvwg-careful-resume-qlog-02.
 //!
 //! All flows are in one trace, distinguished by `group_id`.
 
 mod flow;
+mod start;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +16,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use flow::{FlowLog, StateChange};
+use onramp_algorithm::StartEnd;
 use onramp_recording::rows::{ExitRow, FlowRow, StateRow};
 use onramp_recording::{Recording, each_run};
 
@@ -28,7 +31,12 @@ pub fn write(recording: &mut Recording, flow: Option<u64>, output: &mut dyn Writ
     record(output, &header(recording))?;
     let reference_us = recording.manifest.as_ref().map(|manifest| manifest.started_monotonic_us);
     let mut logs: BTreeMap<u64, FlowLog> = BTreeMap::new();
-    for row in recording.rows::<FlowRow>().into_iter().filter(|row| row.event != "end") {
+    for row in recording.rows::<FlowRow>() {
+        if row.event == "end" {
+            logs.entry(row.flow).or_default().end =
+                StartEnd::from_name(&row.start_end).map(|end| (row.at_us, end));
+            continue;
+        }
         let ends = json!({
             "ip_version": if row.local_address.contains(':') { "v6" } else { "v4" },
             "src_ip": row.local_address,
@@ -47,26 +55,30 @@ pub fn write(recording: &mut Recording, flow: Option<u64>, output: &mut dyn Writ
         logs.entry(row.flow).or_default().exit_reason = row.reason.into_owned();
     }
     let mut result = Ok(());
+    let mut write = |flow: u64, since_us: u64, name: &str, data: Value| {
+        let time = since_us as f64 / 1e3;
+        if result.is_ok() {
+            let event = json!({ "time": time, "name": name, "group_id": flow.to_string(), "data": data });
+            result = record(output, &event);
+        }
+    };
     each_run(recording, &HashMap::new(), |run| {
         if flow.is_some_and(|wanted| wanted != run.flow) {
             return;
         }
         let log = logs.entry(run.flow).or_default();
+        let reference_us = reference_us.unwrap_or(run.samples[0].ack.now_us);
+        log.since_us.get_or_insert(reference_us);
         for sample in run.samples {
-            let reference_us = reference_us.unwrap_or(run.samples[0].ack.now_us);
             log.acknowledged(sample, &mut |time_us, name, data| {
-                let event = json!({
-                    "time": time_us.saturating_sub(reference_us) as f64 / 1e3,
-                    "name": name,
-                    "group_id": run.flow.to_string(),
-                    "data": data,
-                });
-                if result.is_ok() {
-                    result = record(output, &event);
-                }
+                write(run.flow, time_us.saturating_sub(reference_us), name, data);
             });
         }
     });
+    for (flow, log) in &mut logs {
+        let Some(since_us) = log.since_us else { continue };
+        log.ended(&mut |time_us, name, data| write(*flow, time_us.saturating_sub(since_us), name, data));
+    }
     result?;
     output.flush()
 }

@@ -115,6 +115,99 @@ fn qlog_is_a_json_text_sequence_with_what_qvis_asks_for() {
     assert!(!named("transport:packet_received").is_empty());
 }
 
+/// A start of a flow, by the phases with which ACKs come, and how it ended; the events are of ACKs a millisecond apart.
+fn started(phases: &[(&str, &str)], outcome: &str, lost: bool) -> Vec<Value> {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = Manifest { schema: SCHEMA, ..Manifest::default() };
+    let mut writer = Writer::create(directory.path(), manifest, Limits::default()).unwrap();
+    writer.push(FlowRow { flow: 3, event: "start".into(), ..FlowRow::default() }).unwrap();
+    for (index, (phase, end)) in (0u64..).zip(phases) {
+        let ack = Ack {
+            now_us: 50_000 + index * 1_000,
+            bytes_acked: (index + 1) * 10_000,
+            bytes_sent: 20_000 + index * 20_000,
+            bytes_outstanding: 10_000,
+            cwnd: 10 + 10 * index as u32,
+            ssthresh: onramp_algorithm::NO_THRESHOLD,
+            mss: 1_000,
+            ..Ack::default()
+        };
+        let row = AckRow::new(3, &ack, &Verdict::default(), "stay".into());
+        let start =
+            AckRow { start_phase: (*phase).to_owned().into(), start_end: (*end).to_owned().into(), ..row };
+        writer.push(AckRow { sequence: 2 + index as u32, slow_starts: 1, ..start }).unwrap();
+    }
+    if lost {
+        let exit = ExitRow { flow: 3, event: "exit".into(), reason: "loss".into(), ..ExitRow::default() };
+        writer.push(exit).unwrap();
+    }
+    let end = FlowRow {
+        flow: 3,
+        at_us: 90_000,
+        event: "end".into(),
+        start_end: outcome.to_owned().into(),
+        ..FlowRow::default()
+    };
+    writer.push(end).unwrap();
+    writer.finish(1).unwrap();
+    let mut text = Vec::new();
+    super::write(&mut Recording::open(directory.path()).unwrap(), None, &mut text).unwrap();
+    let records =
+        text.split(|byte| *byte == 0x1e).skip(2).map(|record| serde_json::from_slice(record).unwrap());
+    records.filter(|event: &Value| event["name"] == "carefulresume:phase_updated").collect()
+}
+
+/// Of each event what was, what is, and why.
+fn steps(events: &[Value]) -> Vec<[Option<&str>; 3]> {
+    events.iter().map(|event| ["old", "new", "trigger"].map(|name| event["data"][name].as_str())).collect()
+}
+
+#[test]
+fn a_start_from_memory_is_told_in_the_drafts_words() {
+    let (recon, jump, check) = (("reconnaissance", ""), ("unvalidated", ""), ("validating", ""));
+    let over = ("over", "validated");
+    let events = started(&[recon, recon, jump, jump, check, over, over], "validated", false);
+    assert_eq!(
+        steps(&events),
+        [
+            [None, Some("reconnaissance"), None],
+            [Some("reconnaissance"), Some("unvalidated"), Some("congestion_window_limited")],
+            [Some("unvalidated"), Some("validating"), Some("last_unvalidated_packet_sent")],
+            [Some("validating"), Some("normal"), Some("last_unvalidated_packet_acknowledged")],
+        ]
+    );
+    // The change was made after the ACK before the one that says so, whose window is the new one.
+    let [_, jumped, sent, _] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(
+        (jumped["time"].as_f64(), &jumped["data"]["state_data"]["congestion_window"]),
+        (Some(51.0), &30_000.into())
+    );
+    let state = &sent["data"]["state_data"];
+    assert_eq!(
+        (&state["first_unvalidated_packet"], &state["last_unvalidated_packet"]),
+        (&2.into(), &3.into())
+    );
+    // What was in flight then, and what has been acknowledged since.
+    assert_eq!(state["pipesize"], 10_000 + 30_000);
+    assert!(state.get("ssthresh").is_none(), "{state}");
+}
+
+#[test]
+fn a_start_that_is_given_up_retreats_and_recovers_or_never_jumps() {
+    let (recon, jump, retreat) = (("reconnaissance", ""), ("unvalidated", ""), ("over", "retreat"));
+    let events = started(&[recon, jump, retreat, retreat, retreat, retreat, retreat], "retreat", true);
+    let end = [Some("safe_retreat"), Some("normal"), Some("exit_recovery")];
+    assert_eq!(steps(&events)[2..], [[Some("unvalidated"), Some("safe_retreat"), Some("packet_loss")], end]);
+    for (outcome, trigger) in [("rtt", Some("rtt_not_validated")), ("no_gain", None)] {
+        let events = started(&[recon, ("over", outcome)], outcome, false);
+        assert_eq!(steps(&events)[1..], [[Some("reconnaissance"), Some("normal"), trigger]]);
+    }
+    // The last acknowledgment came before it was over.
+    let events = started(&[recon, jump], "validated", false);
+    assert_eq!(steps(&events)[2..], [[Some("unvalidated"), Some("normal"), Some("rate_limited")]]);
+    assert!(started(&[("", ""), ("", "")], "", false).is_empty());
+}
+
 /// `onramp explain` reads what is written here: the same windows, and all that was acknowledged.
 #[test]
 fn what_is_written_is_read_as_the_flow_that_was_recorded() {

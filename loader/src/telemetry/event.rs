@@ -167,7 +167,7 @@ payload!(EndEvent => EndPayload, RoundEvent => RoundPayload, StateEvent => State
 impl RoundEvent {
     /// Whether the flow was in slow start when it ended.
     pub fn slow_start(&self) -> bool {
-        self.flags & flow_flag::SLOW_START != 0
+        u32::from(self.flags) & flow_flag::SLOW_START != 0
     }
 
     /// What of the algorithm's state is worth showing.

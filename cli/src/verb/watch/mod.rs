@@ -1,6 +1,7 @@
 //! `onramp watch`.
 
 mod row;
+mod starts;
 mod text;
 
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
@@ -21,6 +22,7 @@ use crate::live::FlowTable;
 use crate::output::{Output, printable};
 use crate::units;
 use row::EventRow;
+use starts::Starts;
 
 /// Kernel memory between the flows and the watcher: about 80,000 acknowledgments.
 const RING_BYTES: u32 = 16 << 20;
@@ -85,6 +87,7 @@ struct Printer<'a> {
     last_us: u64,
     events: u64,
     flows: FlowTable,
+    starts: Starts,
 }
 
 impl Watch {
@@ -150,6 +153,7 @@ impl<'a> Printer<'a> {
             last_us: now_us,
             events: 0,
             flows: FlowTable::new(FLOWS, BUCKETS),
+            starts: Starts::default(),
         })
     }
 
@@ -163,6 +167,11 @@ impl<'a> Printer<'a> {
             self.output.line(&mut self.out, &EventRow::new(item, self.last_us, summary))
         } else {
             let seconds = self.last_us.saturating_sub(self.start_us) as f64 / 1e6;
+            if let Item::Event(event) = item
+                && let Some(line) = self.starts.changed(event)
+            {
+                writeln!(self.out, "{seconds:10.6}  {line}").context("cannot write to stdout")?;
+            }
             writeln!(self.out, "{seconds:10.6}  {}", printable(&text::line(item, summary)))
         };
         written.context("cannot write to stdout")

@@ -190,7 +190,7 @@ fn body(event: &Event, summary: Summary) -> Body {
         }
         What::Ack(ack) => Body::Ack(Box::new(Acknowledgment {
             columns: Columns(event_rows::ack(event, ack)),
-            slow_start: ack.flags & flow_flag::SLOW_START != 0,
+            slow_start: u32::from(ack.flags) & flow_flag::SLOW_START != 0,
         })),
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn line(item: &Item, summary: Summary) -> String {
     match item {
         Item::Event(event) => {
             let what = describe(event, summary);
-            format!("{:<19} {:<8} {:<10} {what}", event.flow, event.what.name(), event.algorithm.name())
+            format!("{} {what}", head(event, event.what.name()))
         }
         Item::Lost(lost) if lost.unobserved.is_zero() => {
             format!("{:<19} {:<8} {}", "-", "lost", count(lost.events as usize, "event"))
@@ -23,6 +23,11 @@ pub(super) fn line(item: &Item, summary: Summary) -> String {
             format!("{:<19} {:<8} {} events, and all of {unobserved}", "-", "lost", lost.events)
         }
     }
+}
+
+/// Whose line it is, and of what.
+pub(super) fn head(event: &Event, name: &str) -> String {
+    format!("{:<19} {name:<8} {:<10}", event.flow, event.algorithm.name())
 }
 
 fn describe(event: &Event, summary: Summary) -> String {

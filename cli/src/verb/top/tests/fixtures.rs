@@ -94,7 +94,7 @@ pub(super) fn round(flow: u64, algorithm: &str, number: u32, values: &[(&str, &[
                 ssthresh: if past { cwnd } else { NONE },
                 in_flight: cwnd * 9 / 10,
                 mss: 1_448,
-                flags: if past { 0 } else { flow_flag::SLOW_START },
+                flags: if past { 0 } else { flow_flag::SLOW_START as u16 },
                 ..RoundPayload::default()
             },
             state: state(find(algorithm).unwrap(), values),
