@@ -163,7 +163,7 @@ fn steps(events: &[Value]) -> Vec<[Option<&str>; 3]> {
 }
 
 #[test]
-fn a_start_from_memory_is_told_in_the_drafts_words() {
+fn a_start_from_memory_is_written_in_the_words_of_the_draft() {
     let (recon, jump, check) = (("reconnaissance", ""), ("unvalidated", ""), ("validating", ""));
     let over = ("over", "validated");
     let events = started(&[recon, recon, jump, jump, check, over, over], "validated", false);

@@ -164,6 +164,6 @@ mod tests {
         };
         assert_eq!(refused(Base::Reno, false), None);
         assert!(refused(Base::Bbr, false).unwrap().contains("(--start)"));
-        assert!(refused(Base::Cubic, true).unwrap().contains("--start resume+window+fast+suss"));
+        assert!(refused(Base::Cubic, true).unwrap().contains("--start resume+window+fast"));
     }
 }
