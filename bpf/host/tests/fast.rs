@@ -1,32 +1,15 @@
 //! Starts that are faster than doubling, over a plain sender: how far the window grows, what holds it back, where a loss lands.
 
-use onramp_algorithm::shell::{Policy, Shell};
+mod common;
+
+use common::wants::Wants;
+use onramp_algorithm::shell::Shell;
 use onramp_algorithm::{
-    Ack, CongestionState, NO_THRESHOLD, Sock, StartPolicies, StartPolicy, TRAIT_PACES, Verdict, ack_flag,
-    fast_end,
+    CongestionState, NO_THRESHOLD, Sock, StartPolicies, StartPolicy, TRAIT_PACES, ack_flag, fast_end,
 };
 
 const MSS: u32 = 1_000;
 const RTT_US: u32 = 100_000;
-
-/// An algorithm that paces at this rate, bytes per second, and leaves with this threshold, if either is not 0.
-#[derive(Default)]
-struct Wants {
-    rate: u64,
-    ssthresh: u32,
-}
-
-impl Policy for Wants {
-    fn restart(&mut self) {}
-
-    fn on_ack(&mut self, _: &Ack) -> Verdict {
-        Verdict { pacing_rate: self.rate, ssthresh: self.ssthresh, ..Verdict::default() }
-    }
-
-    fn on_loss(&mut self, _: &Ack, base_ssthresh: u32) -> u32 {
-        base_ssthresh
-    }
-}
 
 const QUIET: Wants = Wants { rate: 0, ssthresh: 0 };
 

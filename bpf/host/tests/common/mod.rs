@@ -21,6 +21,7 @@ pub mod rounds;
 pub mod settings;
 pub mod spacing_model;
 pub mod traffic;
+pub mod wants;
 pub mod ways_back;
 
 use onramp_algorithm::{Ack, Flow, Parameters, Verdict, find};
