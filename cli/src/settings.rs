@@ -56,7 +56,7 @@ pub(crate) fn after_exit_line(options: AfterExitOptions) -> String {
 pub(crate) fn start_help(default: &str) -> String {
     let policies = StartPolicy::ALL.map(|one| format!("{}: {}", one.name(), one.help())).join("; ");
     format!(
-        "How connections start: double, by what is remembered of their path: resume, window or resume+window, or fast, or suss. resume+fast: fast where no path is remembered. {policies} [default: {default}]"
+        "How connections start: double; by what is remembered of their path: resume, window or resume+window; or faster where nothing is known of it: fast or suss. resume+fast: fast where no path is remembered. {policies} [default: {default}]"
     )
 }
 

@@ -205,8 +205,8 @@ impl Flows {
             found.push(find(None, &filter, ask)?);
         }
         let flows = found.iter_mut().flat_map(rows).collect();
-        let others: Vec<_> = found.iter_mut().filter_map(|found| found.others.take()).flatten().collect();
-        let others = onramp_loader::pinned()?.is_empty().then_some(others);
+        let others: Vec<_> = found.iter_mut().filter_map(|found| found.others.take()).collect();
+        let others = (!others.is_empty()).then(|| others.into_iter().flatten().collect());
         let listing = Listing { flows, others, unreadable: Broken::all()?, unseen };
         output.data(&listing, || match &listing.others {
             Some(others) if listing.flows.is_empty() => others::text(others, output),
