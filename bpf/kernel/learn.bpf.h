@@ -15,18 +15,24 @@
 /* What connections do at their start, a bit for each of enum start_policy. Set by the loader, in a section of its own. */
 const volatile u32 start_policies SEC(".rodata.start") = 0;
 
-#define PATH_LIFETIME_NS (PATH_LIFETIME_S * 1000000000ULL)
-
+/* Which path a connection has, by the bits of its peer's address that say so. Those of IPv4 may be mapped into IPv6. */
 static __always_inline void name_path(const struct sock *sk, struct path_key *key)
 {
 	const struct sock_common *common = &sk->__sk_common;
+	u32 *address = key->address;
 
 	if (has_ipv6_addresses(common)) {
 		for (u32 i = 0; i < 4; i++)
-			key->address[i] = common->skc_v6_daddr.in6_u.u6_addr32[i];
+			address[i] = common->skc_v6_daddr.in6_u.u6_addr32[i];
 	} else {
-		key->address[2] = bpf_htonl(0xffff);
-		key->address[3] = common->skc_daddr;
+		address[2] = bpf_htonl(0xffff);
+		address[3] = common->skc_daddr;
+	}
+	if (!address[0] && !address[1] && address[2] == bpf_htonl(0xffff)) {
+		address[3] &= path_settings_here.mask_ipv4;
+	} else {
+		for (u32 i = 0; i < 4; i++)
+			address[i] &= path_settings_here.mask_ipv6[i];
 	}
 	key->netns_cookie = BPF_CORE_READ(common, skc_net.net, net_cookie);
 }
@@ -47,7 +53,7 @@ static __noinline void learn_path(struct sock *sk, const struct flow_header *flo
 	known = bpf_map_lookup_elem(&paths, &key);
 	if (known)
 		path = *known;
-	if (path_learn(&path, &sample, now_ns, PATH_LIFETIME_NS))
+	if (path_learn(&path, &sample, now_ns, path_settings_here.lifetime_ns))
 		bpf_map_update_elem(&paths, &key, &path, 0);
 }
 
@@ -63,10 +69,10 @@ static __always_inline bool claim_path(struct sock *sk, struct start *start)
 
 	name_path(sk, &key);
 	path = bpf_map_lookup_elem(&paths, &key);
-	if (!path || !path_is_known(path, now_ns, PATH_LIFETIME_NS))
+	if (!path || !path_is_known(path, now_ns, path_settings_here.lifetime_ns))
 		return false;
 	before_ns = path->claim_ends_ns;
-	path_recall(path, now_ns, PATH_LIFETIME_NS, start_policies, start);
+	path_recall(path, now_ns, path_settings_here.lifetime_ns, start_policies, start);
 	if (path_is_claimed(path, now_ns) || !start_gains(start, view_mss(sk), view_cwnd(sk)) ||
 	    !start_knows_rtt(start, view_min_rtt_us(sk)))
 		return false;

@@ -23,7 +23,7 @@
 
 /* Paths that are remembered; then the one that was not used for longest is forgotten. */
 #define PATHS_MAX 16384
-/* What is learned is used for ten minutes. */
+/* What is learned is used for so long, unless an operator says otherwise (struct path_settings). */
 #define PATH_LIFETIME_S 600
 /* Initial windows that a connection has had acknowledged before it says anything of its path. */
 #define PATH_WINDOWS_MIN 4
@@ -38,7 +38,7 @@
 /* Keeps products within 64 bits. */
 #define PATH_DELIVERED_MAX (1U << 26)
 
-/* Which path: of a network namespace to an address. */
+/* Which path: of a network namespace to an address, or to all that share their first bits. */
 struct path_key {
 	u64 netns_cookie;
 	u32 address[4]; /* network order; IPv4 as mapped into IPv6 */
@@ -55,6 +55,15 @@ struct path {
 	u32 unused;
 };
 _Static_assert(sizeof(struct path) == 40, "path is part of the ABI");
+
+/* What an operator sets of all paths. Masks have the bits of an address that say which path it is, in network order. */
+struct path_settings {
+	u64 lifetime_ns;
+	u32 mask_ipv4;
+	u32 mask_ipv6[4];
+	u32 unused;
+};
+_Static_assert(sizeof(struct path_settings) == 32, "path_settings is part of the ABI");
 
 /* What a connection has seen of its path. */
 struct path_sample {

@@ -1,5 +1,8 @@
 //! Starts from what earlier connections have learned of a path (`--start`): who learns, who is given it, and what is left behind.
 
+#[path = "learned_paths/settings.rs"]
+mod settings;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -381,6 +384,15 @@ fn what_ends_a_start_from_outside_loses_nothing_and_leaves_no_claim() {
 
 /// A bottleneck of 25 Mbit/s that lets a burst of so much time through: it holds packets back, or as a policer drops them.
 fn bottleneck(burst: Duration, holds: bool) -> impl FnMut(Data) -> Fate + Send + 'static {
+    slower_bottleneck(Duration::from_micros(480), burst, holds)
+}
+
+/// The same, in which each packet takes so long.
+fn slower_bottleneck(
+    packet: Duration,
+    burst: Duration,
+    holds: bool,
+) -> impl FnMut(Data) -> Fate + Send + 'static {
     let mut free_at = Instant::now();
     move |_| {
         let now = Instant::now();
@@ -388,7 +400,7 @@ fn bottleneck(burst: Duration, holds: bool) -> impl FnMut(Data) -> Fate + Send +
         if waits > burst {
             return Fate::Drop;
         }
-        free_at = free_at.max(now) + Duration::from_micros(480);
+        free_at = free_at.max(now) + packet;
         if holds { Fate::HoldBack(waits) } else { Fate::Deliver }
     }
 }

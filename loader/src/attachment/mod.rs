@@ -10,6 +10,7 @@ pub(crate) mod holders;
 pub(crate) mod migrate;
 pub(crate) mod namespaces;
 pub(crate) mod options;
+pub(crate) mod path_settings;
 pub(crate) mod paths;
 mod shell;
 pub(crate) mod tune;

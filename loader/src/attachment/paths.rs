@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use aya::maps::{HashMap, MapData};
-use onramp_net::Namespace;
+use onramp_net::{Namespace, Prefix};
 
+use super::path_settings::{self, PathPrefix, PathSettings};
 use crate::object::abi::{Path, PathKey};
 use crate::object::open::PATHS;
 use crate::pins::{self, Lock, map_failed, profiles};
@@ -13,13 +14,22 @@ use crate::system::clock;
 use crate::system::error::Error;
 use crate::system::kernel;
 
+/// What is remembered of paths, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearnedPaths {
+    /// By namespace and network.
+    pub paths: Vec<LearnedPath>,
+    /// What holds for all.
+    pub settings: PathSettings,
+}
+
 /// What is remembered of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LearnedPath {
     /// Cookie of the network namespace that it begins in.
     pub netns_cookie: u64,
-    /// The peer.
-    pub address: IpAddr,
+    /// The peer, or the network of peers that it leads to.
+    pub network: Prefix,
     /// Bytes per second that a connection had.
     pub rate: u64,
     /// Minimum RTT, microseconds.
@@ -37,12 +47,13 @@ pub struct LearnedPath {
 type Paths = HashMap<MapData, PathKey, Path>;
 
 impl LearnedPath {
-    fn new(key: &PathKey, path: &Path, now_ns: u64) -> Self {
+    fn new(key: &PathKey, path: &Path, prefix: PathPrefix, now_ns: u64) -> Self {
         let claim = onramp_algorithm::Path { claim_ends_ns: path.claim_ends_ns, ..Default::default() };
         let bits = key.address.into_iter().fold(0, |bits, word| bits << 32 | u128::from(u32::from_be(word)));
+        let network = Prefix::from(IpAddr::V6(Ipv6Addr::from_bits(bits)));
         Self {
             netns_cookie: key.netns_cookie,
-            address: IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical(),
+            network: network.shortened(prefix.of(network.address())),
             rate: path.rate,
             rtt_us: path.rtt_us,
             age: Duration::from_nanos(now_ns.saturating_sub(path.learned_ns)),
@@ -53,7 +64,7 @@ impl LearnedPath {
     }
 
     fn key(&self) -> PathKey {
-        let bits = match self.address {
+        let bits = match self.network.network().address() {
             IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
             IpAddr::V6(address) => address.to_bits(),
         };
@@ -91,22 +102,27 @@ fn open() -> Result<Option<Paths>, Error> {
     Paths::try_from(pins::open(&path)?).map(Some).map_err(map_failed("read", &path))
 }
 
-/// All learned paths, by namespace and address; `None`: no attachment has had a start policy. What connections learn meanwhile
-/// may be among them or not.
+/// All learned paths; `None`: no attachment has had a start policy. What connections learn meanwhile may be among them or not.
 ///
 /// # Errors
 /// [`Error::Privilege`], or a map that cannot be read.
-pub fn learned_paths() -> Result<Option<Vec<LearnedPath>>, Error> {
-    kernel::require_privilege("paths")?;
-    let Some(map) = open()? else { return Ok(None) };
+pub fn learned_paths() -> Result<Option<LearnedPaths>, Error> {
+    let Some(settings) = path_settings::path_settings()? else { return Ok(None) };
+    let mut paths = all(settings.prefix)?;
+    paths.sort_by_key(|path| (path.netns_cookie, path.network));
+    Ok(Some(LearnedPaths { paths, settings }))
+}
+
+/// All of them, by whose prefix.
+pub(super) fn all(prefix: PathPrefix) -> Result<Vec<LearnedPath>, Error> {
+    let Some(map) = open()? else { return Ok(Vec::new()) };
     let now_ns = clock::boot_ns();
     let mut paths = Vec::new();
     for entry in map.iter() {
         let (key, path) = entry.map_err(map_failed("read", &profiles::path(PATHS)))?;
-        paths.push(LearnedPath::new(&key, &path, now_ns));
+        paths.push(LearnedPath::new(&key, &path, prefix, now_ns));
     }
-    paths.sort_by_key(|path| (path.netns_cookie, path.address));
-    Ok(Some(paths))
+    Ok(paths)
 }
 
 /// Forgets the learned paths of which `which` holds, and returns them. A connection that starts from one goes on.
@@ -116,28 +132,41 @@ pub fn learned_paths() -> Result<Option<Vec<LearnedPath>>, Error> {
 pub fn forget_paths(which: impl Fn(&LearnedPath) -> bool) -> Result<Vec<LearnedPath>, Error> {
     kernel::require_privilege("paths")?;
     let _lock = Lock::take_if_mounted()?;
-    let Some(mut map) = open()? else { return Ok(Vec::new()) };
-    let mut forgotten = learned_paths()?.unwrap_or_default();
+    let mut forgotten = learned_paths()?.map_or_else(Vec::new, |learned| learned.paths);
     forgotten.retain(|path| which(path));
-    for path in &forgotten {
+    forget(&forgotten)?;
+    Ok(forgotten)
+}
+
+pub(super) fn forget(paths: &[LearnedPath]) -> Result<(), Error> {
+    let Some(mut map) = open()? else { return Ok(()) };
+    for path in paths {
         match map.remove(&path.key()) {
             // It was the one that was not used for longest.
             Ok(()) | Err(aya::maps::MapError::KeyNotFound) => {}
             Err(error) => return Err(map_failed("write", &profiles::path(PATHS))(error)),
         }
     }
-    Ok(forgotten)
+    Ok(())
 }
 
-/// Remembers paths, each in the place of what is remembered of it. Beyond [`crate::PATHS_MAX`] the ones that were not used
-/// for longest go.
+/// Remembers paths, each in the place of what is remembered of it, and for how long, if that is said. Beyond
+/// [`crate::PATHS_MAX`] the ones that were not used for longest go.
 ///
 /// # Errors
-/// [`Error::Privilege`], [`Error::NoStartPolicy`], or a map that cannot be changed.
-pub fn remember_paths(paths: &[LearnedPath]) -> Result<(), Error> {
+/// [`Error::Privilege`], [`Error::NoStartPolicy`], [`Error::PathPrefix`], of which nothing is changed then; or a map that
+/// cannot be changed.
+pub fn remember_paths(paths: &[LearnedPath], lifetime: Option<Duration>) -> Result<(), Error> {
     kernel::require_privilege("paths")?;
     let _lock = Lock::take_if_mounted()?;
     let mut map = open()?.ok_or(Error::NoStartPolicy)?;
+    let settings = path_settings::path_settings()?.ok_or(Error::NoStartPolicy)?;
+    for path in paths {
+        settings.prefix.require(path.network)?;
+    }
+    if let Some(lifetime) = lifetime {
+        path_settings::write(&PathSettings { lifetime, ..settings })?;
+    }
     let now_ns = clock::boot_ns();
     for path in paths {
         map.insert(path.key(), path.layout(now_ns), 0)
@@ -152,10 +181,11 @@ mod tests {
 
     #[test]
     fn a_path_is_read_as_it_is_written() {
-        for address in ["203.0.113.9", "2001:db8::9"] {
+        let prefix = PathPrefix { ipv4: 32, ipv6: 56 };
+        for network in ["203.0.113.9", "2001:db8::/56"] {
             let path = LearnedPath {
                 netns_cookie: 7,
-                address: address.parse().unwrap(),
+                network: network.parse().unwrap(),
                 rate: 6_250_000,
                 rtt_us: 600_000,
                 age: Duration::from_secs(90),
@@ -164,13 +194,14 @@ mod tests {
                 claimed: false,
             };
             let now_ns = 1_000_000_000_000;
-            assert_eq!(LearnedPath::new(&path.key(), &path.layout(now_ns), now_ns), path);
+            assert_eq!(LearnedPath::new(&path.key(), &path.layout(now_ns), prefix, now_ns), path);
         }
         let mapped = LearnedPath::new(
             &PathKey { netns_cookie: 1, address: [0, 0, 0xffff_u32.to_be(), 0x0102_0304_u32.to_be()] },
             &Path { claim_ends_ns: 1_001, ..Path::default() },
+            prefix,
             1_000,
         );
-        assert_eq!((mapped.address, mapped.claimed), (IpAddr::from([1, 2, 3, 4]), true));
+        assert_eq!((mapped.network, mapped.claimed), (Prefix::from(IpAddr::from([1, 2, 3, 4])), true));
     }
 }

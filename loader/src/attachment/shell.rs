@@ -8,8 +8,8 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object};
 
 use crate::object::abi::{Attachment, Base, Guard, ParameterSlot, bytes_of};
 use crate::object::algorithms;
-use crate::object::open::{self, Mode, PATHS};
-use crate::pins::profiles::{self, CHOICES, STARTS};
+use crate::object::open::{self, Mode};
+use crate::pins::profiles::{self, CHOICES, PATH_MAPS, STARTS};
 use crate::pins::tables;
 use crate::pins::{self, FLOW_TELEMETRY, GUARD, LINK, MAPS, OPERATIONS, Pins, TELEMETRY_MAPS};
 use crate::system::error::Error;
@@ -59,7 +59,7 @@ impl<'a> Shell<'a> {
         shared.extend([CHOICES, STARTS].map(|name| (name, profiles::path(name))));
         if mode.start.remembers() {
             profiles::ensure_paths()?;
-            shared.push((PATHS, profiles::path(PATHS)));
+            shared.extend(PATH_MAPS.map(|(name, ..)| (name, profiles::path(name))));
         }
         let mut object = open::sharing_shell(pins.algorithm, base, mode, kernel, &shared)?;
         pins::make(&pins.directory)?;

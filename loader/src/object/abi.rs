@@ -66,6 +66,7 @@ pod!(
     ParameterSlot,
     Path,
     PathKey,
+    PathSettings,
     FlowHeader,
     FlowTelemetry,
     Counters,

@@ -86,6 +86,8 @@ impl Mode {
 
 /// The map of learned paths, which only shells with a start policy have.
 pub(crate) const PATHS: &str = "paths";
+/// What an operator sets of them.
+pub(crate) const PATH_SETTINGS: &str = "path_settings";
 /// The map of starts that are faster than doubling, which only shells with that policy have.
 const FASTS: &str = "fasts";
 /// The map of starts by SUSS, which only shells with that policy have.
@@ -180,10 +182,10 @@ fn decide(
     let faster = mode.start.has(StartPolicy::Fast);
     for mut map in object.maps_mut() {
         // What leads to it is not in the code then.
-        let needed = match map.name().to_str() {
-            Some(PATHS) => mode.start.remembers(),
-            Some(FASTS) => faster,
-            Some(SUSSES) => mode.start.has(StartPolicy::Suss),
+        let needed = match map_name(map.name()).as_str() {
+            PATHS | PATH_SETTINGS => mode.start.remembers(),
+            FASTS => faster,
+            SUSSES => mode.start.has(StartPolicy::Suss),
             _ => true,
         };
         if !needed {
@@ -239,7 +241,7 @@ pub(crate) fn profiles() -> Result<Object, Error> {
     open("profiles", object("profiles"), None)?.load().map_err(failed("load", "profiles"))
 }
 
-/// Loads the map of learned paths.
+/// Loads the map of learned paths and that of their settings.
 pub(crate) fn paths() -> Result<Object, Error> {
     open(PATHS, object(PATHS), None)?.load().map_err(failed("load", PATHS))
 }

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use aya::maps::{Array, MapData};
 use libbpf_rs::{MapCore, MapHandle};
 
-use crate::object::abi::{Path, PathKey, ProfileName, SELECT_PROFILES_MAX, padded, text};
+use crate::object::abi::{self, Path, PathKey, ProfileName, SELECT_PROFILES_MAX, padded, text};
 use crate::object::algorithms;
-use crate::object::open::{self, PATHS};
+use crate::object::open::{self, PATH_SETTINGS, PATHS};
 use crate::pins::{self, Pins, ROOT, SELECT, map_failed};
 use crate::system::error::Error;
 use crate::system::kernel;
@@ -25,6 +25,11 @@ pub(crate) const CHOICES: &str = "profile_choices";
 pub(crate) const STARTS: &str = "starts";
 /// All of those that every attachment uses.
 pub(crate) const MAPS: [&str; 3] = [NAMES, CHOICES, STARTS];
+/// Those of learned paths, with the sizes of their keys and values.
+pub(crate) const PATH_MAPS: [(&str, usize, usize); 2] = [
+    (PATHS, size_of::<PathKey>(), size_of::<Path>()),
+    (PATH_SETTINGS, size_of::<u32>(), size_of::<abi::PathSettings>()),
+];
 
 fn directory() -> PathBuf {
     kernel::on_host(std::path::Path::new(ROOT)).join(PROFILES)
@@ -61,19 +66,26 @@ pub(crate) fn ensure() -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the map of learned paths if there is none, or one of another onramp's. The caller holds the lock and has called
+/// Makes the maps of learned paths if there are none, or those of another onramp. The caller holds the lock and has called
 /// [`ensure`].
 pub(crate) fn ensure_paths() -> Result<(), Error> {
-    let pinned = path(PATHS);
-    if pins::is_there(&pinned)? {
-        let map = MapHandle::from_pinned_path(&pinned).map_err(open::failed("open", PATHS))?;
-        if map.key_size() as usize == size_of::<PathKey>() && map.value_size() as usize == size_of::<Path>() {
-            return Ok(());
+    let mut made = None;
+    for (name, key, value) in PATH_MAPS {
+        let pinned = path(name);
+        if pins::is_there(&pinned)? {
+            let map = MapHandle::from_pinned_path(&pinned).map_err(open::failed("open", name))?;
+            if map.key_size() as usize == key && map.value_size() as usize == value {
+                continue;
+            }
+            pins::remove_if_there(&pinned)?;
         }
-        pins::remove_if_there(&pinned)?;
-    }
-    for mut map in open::paths()?.maps_mut().filter(|map| map.name() == PATHS) {
-        map.pin(&pinned).map_err(open::failed("pin", PATHS))?;
+        let made = match &mut made {
+            Some(made) => made,
+            none => none.insert(open::paths()?),
+        };
+        for mut map in made.maps_mut().filter(|map| open::map_name(map.name()) == name) {
+            map.pin(&pinned).map_err(open::failed("pin", name))?;
+        }
     }
     Ok(())
 }
@@ -102,7 +114,7 @@ fn clear() -> Result<(), Error> {
     if !pins::is_there(&directory())? {
         return Ok(());
     }
-    for path in MAPS.into_iter().chain([PATHS]).map(path) {
+    for path in MAPS.into_iter().chain(PATH_MAPS.map(|(name, ..)| name)).map(path) {
         pins::remove_if_there(&path)?;
     }
     fs::remove_dir(directory()).map_err(Error::io("remove", directory()))

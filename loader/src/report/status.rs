@@ -9,6 +9,7 @@ use crate::attachment::guard::{self, GuardState};
 use crate::attachment::holders::{self, Held};
 use crate::attachment::migrate::Users;
 use crate::attachment::namespaces::NamespaceScan;
+use crate::attachment::paths::{LearnedPaths, learned_paths};
 use crate::host;
 use crate::object::abi::{Attachment, Base, Counters, text};
 use crate::object::algorithms;
@@ -113,6 +114,8 @@ pub struct Host {
     pub leftovers: Vec<run::Leftover>,
     /// Settings of the host that were changed for a path, in all network namespaces.
     pub settings: Vec<host::Changed>,
+    /// What connections have learned of paths; `None`: nothing remembers any.
+    pub paths: Option<LearnedPaths>,
     /// Consumers of telemetry, or why they cannot be listed.
     pub consumers: Result<Vec<Consumer>, Error>,
     /// What else cannot be read, and why.
@@ -224,6 +227,10 @@ pub fn status() -> Result<Host, Error> {
         settings: host::changed_locked().unwrap_or_else(|error| {
             note("settings of onramp doctor --fix", error);
             Vec::new()
+        }),
+        paths: learned_paths().unwrap_or_else(|error| {
+            note("paths", error);
+            None
         }),
         consumers: consumers_locked().map_err(kernel::explained),
         unreadable,

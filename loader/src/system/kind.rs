@@ -50,6 +50,7 @@ impl Error {
             | Self::NotOfBase { .. }
             | Self::ObservesWith { .. }
             | Self::NoStartPolicy
+            | Self::PathPrefix { .. }
             | Self::CannotStart { .. }
             | Self::UntrustedFile { .. }
             | Self::UnknownControl { .. }

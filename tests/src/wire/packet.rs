@@ -9,6 +9,8 @@ pub struct Data {
     pub retransmission: bool,
     /// Whether it opens the connection (RFC 7413).
     pub syn: bool,
+    /// The last byte of the address that it goes to.
+    pub to: u8,
 }
 
 /// A packet from the far end, which carries no data here.
@@ -41,6 +43,10 @@ impl<'a> Segment<'a> {
     /// Bytes of payload.
     pub fn bytes(&self) -> u32 {
         (self.packet.len() - self.payload) as u32
+    }
+
+    fn to(&self) -> u8 {
+        self.packet[if self.packet[0] >> 4 == 4 { 19 } else { 39 }]
     }
 
     pub fn sequence(&self) -> u32 {
@@ -80,7 +86,7 @@ impl Seen {
             self.highest = Some(sequence);
         }
         self.number += 1;
-        Some(Data { number: self.number - 1, retransmission, syn: segment.is_syn() })
+        Some(Data { number: self.number - 1, retransmission, syn: segment.is_syn(), to: segment.to() })
     }
 
     /// A packet from the far end as [`Ack`].

@@ -13,7 +13,9 @@ use onramp_loader::guard::GuardState;
 use onramp_loader::host::{Changed, Owner, Setting};
 use onramp_loader::select::RulesSummary;
 use onramp_loader::telemetry::Consumer;
-use onramp_loader::{AttachedState, Error, ExitReason, Held, Host, Leftover, ParameterSet, State};
+use onramp_loader::{
+    AttachedState, Error, ExitReason, Held, Host, LearnedPaths, Leftover, ParameterSet, State,
+};
 use onramp_recording::rows::FlowCountRow;
 use serde::Serialize;
 
@@ -21,6 +23,7 @@ pub(super) use brief::{Brief, Cost};
 
 use self::text::text;
 use super::elsewhere::Other;
+use super::paths::SettingsRow as PathSettingsRow;
 use super::stragglers::{Holder, Sockets};
 use crate::failure::PARTIAL;
 use crate::guard::Guarded;
@@ -63,6 +66,8 @@ struct StatusReport {
     consumers: Vec<Listener>,
     /// By `onramp doctor --fix`.
     settings: Vec<SettingRow>,
+    /// None: nothing remembers paths.
+    paths: Option<Remembered>,
     /// Why the consumers are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     consumers_unknown: Option<String>,
@@ -158,6 +163,14 @@ struct Set {
     telemetry_max: &'static str,
 }
 
+/// Paths.
+#[derive(Serialize)]
+struct Remembered {
+    remembered: usize,
+    #[serde(flatten)]
+    settings: PathSettingsRow,
+}
+
 #[derive(Serialize)]
 struct SettingRow {
     /// None: the host has it once.
@@ -210,7 +223,7 @@ struct DeadRun {
 
 impl Status {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let Host { algorithms, selection, leftovers, settings, consumers, mut unreadable, unseen } =
+        let Host { algorithms, selection, leftovers, settings, paths, consumers, mut unreadable, unseen } =
             onramp_loader::status()?;
         // Another build's, or pins that were removed, are known and explained.
         match &consumers {
@@ -224,6 +237,10 @@ impl Status {
             dead_runs: leftovers.into_iter().map(dead_run).collect(),
             consumers,
             settings: settings.into_iter().map(setting).collect(),
+            paths: paths.map(|LearnedPaths { paths, settings }| Remembered {
+                remembered: paths.len(),
+                settings: PathSettingsRow::new(&settings),
+            }),
             consumers_unknown,
             unreadable,
             unseen,
@@ -453,6 +470,7 @@ mod tests {
             dead_runs: vec![DeadRun { cgroup: hostile(), pid: 1, processes: 1 }],
             consumers: vec![listener],
             settings: Vec::new(),
+            paths: None,
             consumers_unknown: Some(hostile()),
             unreadable: vec![hostile()],
             unseen: vec![hostile()],

@@ -58,6 +58,9 @@ pub(super) fn text(report: &StatusReport, output: &Output) -> String {
             undo::SETTINGS
         );
     }
+    if let Some(paths) = report.paths.as_ref().filter(|paths| paths.remembered > 0) {
+        text += &format!("{} remembered, {}", count(paths.remembered, "path"), paths.settings.line());
+    }
     if let Some(why) = &report.consumers_unknown {
         text += &format!("consumers of telemetry are not known: {}\n", escape_line(why));
     }

@@ -210,6 +210,18 @@ pub enum Error {
         "no attachment remembers paths: `onramp attach ALG --start resume+window`, or `onramp upgrade ALG --start resume+window`"
     )]
     NoStartPolicy,
+    /// A path by another prefix than paths are remembered by.
+    #[error(
+        "{path} is a path by a prefix of {}, and this host remembers paths by {have}: `onramp paths set prefix={wanted}` first, which forgets all", .path.length()
+    )]
+    PathPrefix {
+        /// The path.
+        path: onramp_net::Prefix,
+        /// Prefix lengths of this host, as the command line has them.
+        have: String,
+        /// ... by which it would remember the path.
+        wanted: String,
+    },
     /// A rule that says what is known of a path, for an algorithm whose code cannot pace as it is attached.
     #[error(
         "{algorithm} as it is attached cannot pace, which a start from what is known of a path needs: `onramp upgrade {algorithm} --start resume` first; in a file of `onramp apply`, start = \"resume\" in [attach.{algorithm}]"

@@ -1,29 +1,35 @@
 //! `onramp paths`.
 
+mod settings;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use onramp_files::bounded;
-use onramp_loader::LearnedPath;
+use onramp_loader::{LearnedPath, LearnedPaths};
 use onramp_net::Prefix;
 use serde::Serialize;
 
+pub(super) use self::settings::SettingsRow;
+use self::settings::{Set, lifetime};
 use crate::failure::Usage;
 use crate::output::Output;
 use crate::units::{self, count};
 use crate::verb::serve::network;
 
-/// Show, forget, export or import what connections have learned of paths (attach --start)
+/// Show, forget, export or import what connections have learned of paths (attach --start), and set for how long it is used
 ///
-/// A path goes from a network namespace to an address. What is remembered stays on this host, and is gone once nothing is
-/// attached any more.
+/// A path goes from a network namespace to an address, or to all addresses of a prefix. What is remembered stays on this host,
+/// and is gone once nothing is attached any more; so are the settings.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp paths list
   onramp paths list --mask-addresses --json
   onramp paths flush --to 203.0.113.0/24
+  onramp paths set lifetime=1h prefix=24,56
   onramp paths export > paths; onramp paths import paths
 
 Undo: `flush` prints none: `onramp paths export` before it keeps what there is")]
@@ -36,6 +42,7 @@ pub(crate) struct Paths {
 enum Verb {
     List(List),
     Flush(Flush),
+    Set(Set),
     Export(Export),
     Import(Import),
 }
@@ -59,19 +66,21 @@ struct List {
 
 Undo: none; `onramp paths export > FILE` before keeps them for `onramp paths import FILE`")]
 struct Flush {
-    /// Only those to addresses in this prefix
+    /// Only those to addresses in this prefix, or to networks that it lies in
     #[arg(long, value_name = "PREFIX")]
     to: Option<Prefix>,
 }
 
-/// Print the paths of this network namespace as `import` takes them: address, rate and minimum RTT, age
+/// Print the paths of this network namespace as `import` takes them: lifetime; address or network, rate and minimum RTT, age
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  onramp paths export > paths")]
 struct Export {}
 
 /// Remember paths of a file, in this network namespace; all of the file or nothing of it
 ///
-/// A line has an address, rate and minimum RTT, and the age; what follows # is a comment. `-`: standard input.
+/// A line has the lifetime of paths, which holds for all of them then; or an address or network, rate and minimum RTT, and the
+/// age. What follows # is a comment. Networks are refused that are of another prefix than `onramp paths set` has. `-`: standard
+/// input.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp paths import paths      # a line of it: 203.0.113.9 50mbit,600ms 0s
@@ -84,6 +93,8 @@ struct Import {
 
 #[derive(Serialize)]
 struct Listing {
+    /// Of `onramp paths set`; none where nothing remembers paths.
+    settings: Option<SettingsRow>,
     paths: Vec<PathRow>,
 }
 
@@ -93,6 +104,8 @@ struct PathRow {
     /// Whether that is this network namespace.
     here: bool,
     address: IpAddr,
+    /// Bits of the address that count.
+    prefix_bits: u32,
     rate_bits_per_s: u64,
     min_rtt_us: u32,
     age_s: u64,
@@ -108,6 +121,9 @@ struct PathRow {
 struct Changed {
     forgotten: usize,
     remembered: usize,
+    /// That holds now, where a file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lifetime_s: Option<u64>,
 }
 
 impl Paths {
@@ -115,6 +131,7 @@ impl Paths {
         match self.verb {
             Verb::List(verb) => verb.run(output),
             Verb::Flush(verb) => verb.run(output),
+            Verb::Set(verb) => verb.run(output),
             Verb::Export(verb) => verb.run(output),
             Verb::Import(verb) => verb.run(output),
         }
@@ -128,7 +145,12 @@ impl List {
         let row = |path: LearnedPath| PathRow {
             netns_cookie: path.netns_cookie,
             here: path.netns_cookie == here,
-            address: if self.mask_addresses { network(path.address).address() } else { path.address },
+            address: if self.mask_addresses {
+                network(path.network.address()).address()
+            } else {
+                path.network.address()
+            },
+            prefix_bits: path.network.length(),
             rate_bits_per_s: path.rate * 8,
             min_rtt_us: path.rtt_us,
             age_s: path.age.as_secs(),
@@ -141,10 +163,12 @@ impl List {
         } else {
             "# no paths are remembered yet\n"
         };
-        let listing = Listing { paths: learned.into_iter().flatten().map(row).collect() };
-        output.data(&listing, || match listing.paths.as_slice() {
-            [] => none.to_owned(),
-            rows => rows.iter().map(text).collect(),
+        let settings = learned.as_ref().map(|learned| SettingsRow::new(&learned.settings));
+        let paths = learned.into_iter().flat_map(|learned| learned.paths).map(row).collect();
+        let listing = Listing { settings, paths };
+        output.data(&listing, || match (listing.paths.as_slice(), &listing.settings) {
+            ([], _) | (_, None) => none.to_owned(),
+            (rows, Some(settings)) => rows.iter().map(text).collect::<String>() + &settings.line(),
         })?;
         Ok(0)
     }
@@ -155,7 +179,7 @@ fn text(row: &PathRow) -> String {
     let claimed = if row.claimed { ", in use" } else { "" };
     format!(
         "{}: {}, {}, {} ago; starts: {} confirmed, {} given up since{claimed}{place}\n",
-        row.address,
+        written(row),
         units::show_rate(row.rate_bits_per_s),
         units::show_us(row.min_rtt_us.into()),
         units::show_us(row.age_s * 1_000_000),
@@ -164,11 +188,23 @@ fn text(row: &PathRow) -> String {
     )
 }
 
+/// The address, or the network of a shorter prefix.
+fn written(row: &PathRow) -> String {
+    match Prefix::new(row.address, row.prefix_bits) {
+        Some(network) if network != row.address.into() => network.to_string(),
+        _ => row.address.to_string(),
+    }
+}
+
 impl Flush {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let forgotten =
-            onramp_loader::forget_paths(|path| self.to.is_none_or(|prefix| prefix.contains(path.address)))?;
-        let changed = Changed { forgotten: forgotten.len(), remembered: 0 };
+        let forgotten = onramp_loader::forget_paths(|path| {
+            let overlaps = |prefix: Prefix| {
+                prefix.contains(path.network.address()) || path.network.contains(prefix.address())
+            };
+            self.to.is_none_or(overlaps)
+        })?;
+        let changed = Changed { forgotten: forgotten.len(), remembered: 0, lifetime_s: None };
         output.report(&changed, || format!("forgot {}\n", count(changed.forgotten, "path")));
         Ok(0)
     }
@@ -177,8 +213,13 @@ impl Flush {
 impl Export {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
         let here = onramp_loader::netns_cookie()?;
-        let learned = onramp_loader::learned_paths()?.unwrap_or_default();
-        let lines: Vec<_> = learned.iter().filter(|path| path.netns_cookie == here).map(line).collect();
+        let mut lines = Vec::new();
+        if let Some(LearnedPaths { paths, settings }) = onramp_loader::learned_paths()? {
+            lines.extend(paths.iter().filter(|path| path.netns_cookie == here).map(line));
+            if !lines.is_empty() {
+                lines.insert(0, format!("lifetime={}s", settings.lifetime.as_secs()));
+            }
+        }
         output.data(&Lines { lines: &lines }, || {
             if lines.is_empty() { "# no paths\n".to_owned() } else { lines.join("\n") + "\n" }
         })?;
@@ -195,31 +236,46 @@ struct Lines<'a> {
 /// A path as `import` takes it.
 fn line(path: &LearnedPath) -> String {
     let (bits, rtt_us, age_s) = (path.rate * 8, path.rtt_us, path.age.as_secs());
-    format!("{} {bits}bit,{rtt_us}us {age_s}s", path.address)
+    let network = path.network;
+    let to =
+        if network == network.address().into() { network.address().to_string() } else { network.to_string() };
+    format!("{to} {bits}bit,{rtt_us}us {age_s}s")
 }
 
 impl Import {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
         let name = bounded::name(&self.file).to_string();
         let text = bounded::read_text(&self.file).with_context(|| format!("cannot read {name}"))?;
-        let paths = parse(&text, &name, onramp_loader::netns_cookie()?)?;
-        onramp_loader::remember_paths(&paths)?;
-        let changed = Changed { forgotten: 0, remembered: paths.len() };
-        output.report(&changed, || format!("remembered {}\n", count(changed.remembered, "path")));
+        let (paths, lifetime) = parse(&text, &name, onramp_loader::netns_cookie()?)?;
+        onramp_loader::remember_paths(&paths, lifetime)?;
+        let lifetime_s = lifetime.map(|lifetime| lifetime.as_secs());
+        let changed = Changed { forgotten: 0, remembered: paths.len(), lifetime_s };
+        output.report(&changed, || {
+            let used = lifetime_s.map_or_else(String::new, |s| format!(", all used for {s} s"));
+            format!("remembered {}{used}\n", count(changed.remembered, "path"))
+        });
         Ok(0)
     }
 }
 
-fn parse(text: &str, name: &str, netns_cookie: u64) -> anyhow::Result<Vec<LearnedPath>> {
+fn parse(text: &str, name: &str, netns_cookie: u64) -> anyhow::Result<(Vec<LearnedPath>, Option<Duration>)> {
     let mut paths = Vec::new();
+    let mut used_for = None;
     for (number, line) in (1..).zip(text.lines()) {
         let words: Vec<_> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
         if words.is_empty() {
             continue;
         }
+        if let [word] = words.as_slice()
+            && let Some(written) = word.strip_prefix("lifetime=")
+        {
+            let read = lifetime(written);
+            used_for = Some(read.map_err(|error| Usage::error(format!("{name}, line {number}: {error}")))?);
+            continue;
+        }
         let path = path(&words, netns_cookie).ok_or_else(|| {
             Usage::error(format!(
-                "{name}, line {number}: {:?} is not a path: write its address, its rate (1kbit to 1tbit) and minimum RTT (1us to 60s), and its age (0s to 365d), such as `203.0.113.9 50mbit,600ms 0s`",
+                "{name}, line {number}: {:?} is not a path: write its address or network, its rate (1kbit to 1tbit) and minimum RTT (1us to 60s), and its age (0s to 365d), such as `203.0.113.9 50mbit,600ms 0s`",
                 words.join(" ")
             ))
         })?;
@@ -231,7 +287,7 @@ fn parse(text: &str, name: &str, netns_cookie: u64) -> anyhow::Result<Vec<Learne
             )));
         }
     }
-    Ok(paths)
+    Ok((paths, used_for))
 }
 
 fn path(words: &[&str], netns_cookie: u64) -> Option<LearnedPath> {
@@ -242,7 +298,7 @@ fn path(words: &[&str], netns_cookie: u64) -> Option<LearnedPath> {
     let age = units::duration(age).ok();
     Some(LearnedPath {
         netns_cookie,
-        address: address.parse::<IpAddr>().ok()?.to_canonical(),
+        network: address.parse().ok().filter(|prefix: &Prefix| *prefix == prefix.network())?,
         rate: bits / 8,
         rtt_us: rtt.filter(|us| (1..=60_000_000).contains(us))? as u32,
         age: age.filter(|age| age.as_secs() <= 365 * 86_400)?,
@@ -254,25 +310,25 @@ fn path(words: &[&str], netns_cookie: u64) -> Option<LearnedPath> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn a_path_is_imported_as_it_is_exported() {
-        let text = "# two\n203.0.113.9 50mbit,600ms 0s\n\n2001:db8::9 64kbit,100us 90s # beam 3\n";
-        let paths = parse(text, "paths", 7).unwrap();
+        let text =
+            "# two\nlifetime=1h30m\n203.0.113.9 50mbit,600ms 0s\n\n2001:db8::/56 64kbit,100us 90s # beam 3\n";
+        let (paths, used_for) = parse(text, "paths", 7).unwrap();
+        assert_eq!(used_for, Some(Duration::from_secs(5_400)));
         assert_eq!((paths[0].rate, paths[0].rtt_us, paths[0].netns_cookie), (6_250_000, 600_000, 7));
         assert_eq!((paths[1].rtt_us, paths[1].age), (100, Duration::from_secs(90)));
         let exported: Vec<_> = paths.iter().map(line).collect();
-        assert_eq!(parse(&exported.join("\n"), "paths", 7).unwrap(), paths);
+        assert_eq!(parse(&exported.join("\n"), "paths", 7).unwrap(), (paths, None));
     }
 
     #[test]
     fn what_is_no_path_is_refused_with_its_line_and_what_to_write() {
         for wrong in [
             "203.0.113.9",
-            "203.0.113.0/24 50mbit,600ms 0s",
+            "203.0.113.9/24 50mbit,600ms 0s",
             "203.0.113.9 50mbit 0s",
             "203.0.113.9 1bit,600ms 0s",
             "203.0.113.9 50mbit,61s 0s",
