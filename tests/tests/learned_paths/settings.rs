@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 
+use onramp_tests::connection::bytes_from;
 use onramp_tests::wire::FAR_IPV6;
 use serde_json::{Value, json as value};
 
@@ -96,7 +97,7 @@ fn another_prefix_forgets_all_paths_and_each_host_of_it_starts_from_one() {
 fn transfer(wire: &Wire, to: Ipv4Addr, bytes: usize) -> u32 {
     let (mut stream, reader): (TcpStream, _) =
         Connection::default().between(&wire.near, &wire.far, to.into());
-    stream.write_all(&vec![0; bytes]).unwrap();
+    stream.write_all(&bytes_from(0, bytes)).unwrap();
     assert!(eventually(|| info(wire, &stream).bytes_acked >= bytes as u64), "{to}");
     assert!(eventually(|| reader.read() == bytes as u64), "{to}");
     info(wire, &stream).retrans_total
