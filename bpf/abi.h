@@ -50,8 +50,7 @@ enum flow_flag {
 	FLOW_STARTS = 1 << 8,	       /* a start from memory is in progress */
 	FLOW_EXIT_UNREPORTED = 1 << 9, /* the exit record is complete and not yet reported */
 	FLOW_OBSERVED = 1 << 10,       /* attached to observe: the algorithm would have left this slow start */
-	FLOW_FAST = 1 << 11,	       /* a start without memory that is faster than doubling is in progress */
-	FLOW_SUSS = 1 << 12,	       /* ... by SUSS is */
+	FLOW_FASTER = 1 << 11,	       /* a start without memory that is faster than doubling is in progress */
 };
 
 /* the current round (algorithm/round.h). */

@@ -202,16 +202,11 @@ static __always_inline void name_profile(struct bpf_sock *sk, u32 number)
 /* Tells the control what is known of the path. A socket that connects again starts anew. */
 static __always_inline void name_path(struct bpf_sock *sk, const struct select_rule *rule)
 {
-	struct start start = {
-		.rate = rule->resume_kbps * 125ULL,
-		.rtt_us = rule->resume_rtt_us,
-		.policies = START_BOTH,
-		.phase = START_RECONNAISSANCE,
-	};
-	struct start *known;
+	struct start *known, start;
 
 	if (!rule->resume_kbps || !rule->resume_rtt_us)
 		return;
+	start_remembers(&start, rule->resume_kbps * 125ULL, rule->resume_rtt_us, START_BOTH);
 	known = bpf_sk_storage_get(&starts, sk, &start, BPF_SK_STORAGE_GET_F_CREATE);
 	if (known)
 		*known = start;

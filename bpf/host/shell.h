@@ -24,8 +24,8 @@ struct shell_flow {
 	u32 traits;		    /* of the algorithm */
 	u32 observing;		    /* 1: attached to observe */
 	u32 has_state;		    /* 1: the flow has state */
-	u32 fasts;		    /* 1: it may start faster than by doubling */
-	u32 susses;		    /* 1: it may start by SUSS */
+	u32 faster;		    /* the one of enum start_policy that is faster than doubling; 0: none */
+	u32 unused;
 };
 
 static inline struct shell shell_of(struct shell_flow *flow, struct sock *sk)

@@ -7,12 +7,11 @@
 
 #include "../shell/entry.h"
 #include "extra.bpf.h"
-#include "fast.bpf.h"
+#include "faster.bpf.h"
 #include "observe.bpf.h"
 #include "resume.bpf.h"
 #include "sleep.bpf.h"
 #include "storage.bpf.h"
-#include "suss.bpf.h"
 
 /*
  * The algorithm's turn. Global, so that the verifier looks at it once, and not again in every state that it is called
@@ -99,10 +98,8 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 			return false;
 		if (start_policies & START_BOTH && !observing)
 			resume_joins(sk, flow);
-		if (CAN_BE_FAST && !(flow->header.flags & FLOW_STARTS))
-			fast_begins(sk, flow);
-		else if (CAN_BE_SUSS && !(flow->header.flags & FLOW_STARTS))
-			suss_begins(sk, flow);
+		if (CAN_BE_FASTER && !(flow->header.flags & FLOW_STARTS))
+			start_faster(sk, flow);
 	}
 	/* Asked once, of what the verifier knows: it keeps one of the two. */
 	if (observing)
@@ -111,10 +108,8 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		step_flow(sk, sample, flow, step, false);
 	if (flow->header.flags & FLOW_STARTS)
 		resume_acked(sk, flow, sample);
-	if (CAN_BE_FAST && flow->header.flags & FLOW_FAST)
-		fast_verdict(sk, flow, sample);
-	else if (CAN_BE_SUSS && flow->header.flags & FLOW_SUSS)
-		suss_verdict(sk, flow, sample);
+	if (CAN_BE_FASTER && flow->header.flags & FLOW_FASTER)
+		faster_verdict(sk, flow, sample);
 	return true;
 }
 

@@ -30,8 +30,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "extra.bpf.h"
 #include "observe.bpf.h"
 #include "resume.bpf.h"
-#include "fast.bpf.h"
-#include "suss.bpf.h"
+#include "faster.bpf.h"
 #include "sleep.bpf.h"
 #include "acked.bpf.h"
 
@@ -77,10 +76,8 @@ OPERATION(void, release, struct sock *sk)
 		end_pacing(sk, limits);
 	if (guarding && guard_end(sk, expired()))
 		trip();
-	if (CAN_BE_FAST)
-		bpf_sk_storage_delete(&fasts, sk);
-	if (CAN_BE_SUSS)
-		bpf_sk_storage_delete(&susses, sk);
+	if (CAN_BE_FASTER)
+		bpf_sk_storage_delete(&fasters, sk);
 	if (!flow) {
 		if (count && was_initialised(sk))
 			__sync_fetch_and_add(&count->flows.without_state, 1);
@@ -252,10 +249,8 @@ OPERATION(u32, ssthresh, struct sock *sk)
 	}
 	if (flow->header.flags & FLOW_STARTS)
 		payload.ssthresh = resume_reduced(sk, flow, &payload.ack, payload.ssthresh);
-	if (CAN_BE_FAST && flow->header.flags & FLOW_FAST)
-		fast_loses(sk, flow, &payload.ack, payload.ssthresh);
-	if (CAN_BE_SUSS && flow->header.flags & FLOW_SUSS)
-		payload.ssthresh = suss_loses(sk, flow, &payload.ack, payload.ssthresh);
+	if (CAN_BE_FASTER && flow->header.flags & FLOW_FASTER)
+		payload.ssthresh = faster_loses(sk, flow, &payload.ack, payload.ssthresh);
 	loss_after(&shell, step, &payload);
 	return payload.ssthresh;
 }
@@ -271,7 +266,7 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 		return;
 	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_EXIT), observing);
 	state_changes(&shell, new_state);
-	if (CAN_BE_FAST && flow->header.flags & FLOW_FAST)
+	if (CAN_BE_FAST && flow->header.flags & FLOW_FASTER)
 		fast_state(sk, flow, new_state);
 }
 

@@ -38,7 +38,7 @@ static __always_inline bool is_adopted(const struct sock *sk)
 /* It is, and has its state. Where its window has hardly grown, as after small requests, it may still have to start. */
 static __always_inline void adopt(struct sock *sk, struct flow_header *flow, struct limits *limits)
 {
-	flow->flags = (flow->flags & ~(FLOW_STARTS | FLOW_FAST | FLOW_SUSS)) | FLOW_ADOPTED;
+	flow->flags = (flow->flags & ~(FLOW_STARTS | FLOW_FASTER)) | FLOW_ADOPTED;
 	expect_filled(sk, limits);
 	base_past_start(sk);
 }

@@ -23,6 +23,19 @@ static __always_inline void begin_pacing(struct sock *sk, struct limits *limits)
 		limits->flags |= LIMITS_PACED;
 }
 
+/* At this rate from here on, bytes per second. */
+static __always_inline void pace_at(struct sock *sk, struct limits *limits, u64 rate)
+{
+	limits->pacing_rate = rate_in_units(rate);
+	begin_pacing(sk, limits);
+}
+
+/* The rate at which the algorithm paces, bytes per second; 0: it does not. After its verdict. */
+static __always_inline u64 algorithm_rate(const struct limits *limits, u32 traits)
+{
+	return traits & TRAIT_PACES ? (u64)limits->pacing_rate * PACING_RATE_UNIT : 0;
+}
+
 /* Undoes begin_pacing at once, unless the application has asked for pacing in the meantime. */
 static __always_inline void end_pacing(struct sock *sk, struct limits *limits)
 {

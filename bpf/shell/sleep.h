@@ -40,7 +40,7 @@ static __always_inline bool sleep_lasts(const struct sock *sk, const struct slee
 static __always_inline bool may_sleep(const struct shell *shell, const struct ack_step *step,
 				      const struct ack_payload *payload)
 {
-	const u32 busy = FLOW_EXITING | FLOW_STARTS | FLOW_FAST | FLOW_SUSS;
+	const u32 busy = FLOW_EXITING | FLOW_STARTS | FLOW_FASTER;
 	const struct verdict *verdict = &payload->verdict;
 
 	return step->starting && payload->called && !shell->telemetry && verdict->outcome != OUTCOME_EXIT &&

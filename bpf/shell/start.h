@@ -40,10 +40,9 @@ static __always_inline bool start_begins(struct sock *sk, struct start *start, s
 	if (window > view_cwnd(sk)) {
 		set_cwnd(sk, window);
 		if (limits) {
-			limits->pacing_rate = rate_in_units(start->rate * START_FIRST_PCT / 100);
 			limits->first_end = start->mark;
 			limits->flags |= LIMITS_FIRST;
-			begin_pacing(sk, limits);
+			pace_at(sk, limits, start->rate * START_FIRST_PCT / 100);
 		}
 	}
 	return true;
@@ -114,8 +113,7 @@ static __always_inline void start_acked(struct sock *sk, struct flow_header *flo
 		set_cwnd(sk, bounded_window(sk, verdict.cwnd));
 	if (verdict.pacing_rate) {
 		limits->flags &= ~LIMITS_FIRST;
-		limits->pacing_rate = rate_in_units(verdict.pacing_rate);
-		begin_pacing(sk, limits);
+		pace_at(sk, limits, verdict.pacing_rate);
 	} else if (paced && start->phase > START_UNVALIDATED && limits->pacing_rate == rate_in_units(rate)) {
 		/* Where the algorithm paces, its rate has taken this one's place already. */
 		end_pacing_once_sent(sk, limits);
@@ -129,6 +127,8 @@ static __always_inline void start_acked(struct sock *sk, struct flow_header *flo
 static __always_inline u32 start_reduced(struct sock *sk, struct flow_header *flow, struct start *start,
 					 const struct ack *ack, u32 ssthresh)
 {
+	if (!(flow->flags & FLOW_SLOW_START))
+		start_ends(start, START_EXIT);
 	flow->flags &= ~FLOW_STARTS;
 	ssthresh = start_on_loss(start, ack, ssthresh);
 	if (start->end == START_RETREAT)

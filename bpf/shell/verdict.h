@@ -27,12 +27,10 @@ static __always_inline void apply_window(struct sock *sk, struct flow_header *fl
 		}
 	}
 	if (traits & TRAIT_PACES) {
-		if (verdict->pacing_rate) {
-			limits->pacing_rate = rate_in_units(verdict->pacing_rate);
-			begin_pacing(sk, limits);
-		} else {
+		if (verdict->pacing_rate)
+			pace_at(sk, limits, verdict->pacing_rate);
+		else
 			end_pacing_once_sent(sk, limits);
-		}
 	}
 	if (verdict->cwnd)
 		set_cwnd(sk, bounded_window(sk, verdict->cwnd));

@@ -100,10 +100,7 @@ static __always_inline bool path_is_claimed(const struct path *path, u64 now_ns)
 static __always_inline void path_recall(const struct path *path, u64 now_ns, u64 lifetime_ns, u32 policies,
 					struct start *start)
 {
-	start->rate = path->rate;
-	start->rtt_us = path->rtt_us;
-	start->policies = policies;
-	start->phase = START_RECONNAISSANCE;
+	start_remembers(start, path->rate, path->rtt_us, policies);
 	start->halvings =
 		(u16)((path_age_ns(path, now_ns) >= lifetime_ns / 2) + min_u64(path->retreated, RETREATS_MAX));
 }

@@ -90,6 +90,17 @@ static __always_inline bool start_has(const struct start *start, enum start_poli
 	return start->policies >> policy & 1;
 }
 
+/* A start over a path of which this is remembered, in the place of what there was. */
+static __always_inline void start_remembers(struct start *start, u64 rate, u32 rtt_us, u32 policies)
+{
+	*start = (struct start){
+		.rate = rate,
+		.rtt_us = rtt_us,
+		.policies = policies,
+		.phase = START_RECONNAISSANCE,
+	};
+}
+
 /* Half of what the path holds or less, segments. */
 static __always_inline u32 start_target(const struct start *start, u32 mss)
 {

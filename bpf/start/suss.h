@@ -63,7 +63,7 @@ struct suss {
 	u32 round_min_us; /* smallest RTT of the round; 0: none yet */
 	u32 flight;	  /* the largest so far, segments */
 	u32 target;	  /* window at the end of a round whose G is 4, segments; 0: not decided */
-	u32 quadrupled;	  /* rounds whose G was 4 */
+	u32 unused;
 };
 _Static_assert(sizeof(struct suss) == 48, "no implicit padding");
 
@@ -191,7 +191,6 @@ static __always_inline void suss_on_ack(struct suss *suss, const struct ack *ack
 			return;
 		}
 		suss->target = (u32)min_u64((u64)suss_train(suss, ack) * SUSS_GROWTH, NO_THRESHOLD - 1);
-		suss->quadrupled++;
 	}
 	verdict->pacing_rate = suss_rate(suss, ack);
 	if (rate && rate <= verdict->pacing_rate)

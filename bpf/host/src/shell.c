@@ -16,8 +16,12 @@ void onramp_path_recall(const struct path *path, u64 now_ns, u64 lifetime_ns, u3
 {
 	if (!path_is_known(path, now_ns, lifetime_ns))
 		return;
-	*start = (struct start){ 0 };
 	path_recall(path, now_ns, lifetime_ns, policies, start);
+}
+
+void onramp_start_remembers(struct start *start, u64 rate, u32 rtt_us, u32 policies)
+{
+	start_remembers(start, rate, rtt_us, policies);
 }
 
 u32 onramp_path_learn(const struct shell_flow *flow, const struct sock *sk, u32 ends, struct path *path, u64 now_ns,
@@ -49,14 +53,17 @@ void onramp_shell_begin(struct shell_flow *flow, struct sock *sk)
 	start_begins(sk, &flow->start, &flow->limits);
 }
 
+static bool has_faster(const struct shell_flow *flow, enum start_policy policy)
+{
+	return flow->header.flags & FLOW_FASTER && flow->faster == policy;
+}
+
 /* The flow gets its state. */
-static void begin_start(struct shell_flow *flow)
+static void begin_start(struct shell_flow *flow, const struct sock *sk)
 {
 	start_goes_on(&flow->header, &flow->start);
-	if (flow->fasts && !flow->observing && !(flow->header.flags & FLOW_STARTS))
-		flow->header.flags |= FLOW_FAST;
-	else if (flow->susses && !flow->observing && !(flow->header.flags & FLOW_STARTS))
-		flow->header.flags |= FLOW_SUSS;
+	if (flow->faster && !flow->observing && !(flow->header.flags & FLOW_STARTS))
+		faster_begins(sk, &flow->header);
 }
 
 /* Whether it is the shell's: not in an initial window, and not where the base works alone. */
@@ -65,7 +72,7 @@ u32 onramp_shell_ack_before(struct shell_flow *flow, struct sock *sk, u32 acked,
 {
 	const struct shell shell = shell_of(flow, sk);
 
-	if (flow->header.flags & FLOW_FAST && view_state(sk) == STATE_RECOVERY)
+	if (has_faster(flow, POLICY_FAST) && view_state(sk) == STATE_RECOVERY)
 		fast_recovers(sk, &flow->header, &flow->fast);
 	if (flow->has_state && probe_is_due(sk, &flow->limits))
 		begin_probe(sk, &flow->limits);
@@ -73,7 +80,7 @@ u32 onramp_shell_ack_before(struct shell_flow *flow, struct sock *sk, u32 acked,
 	if (!step->called || !(flow->has_state || ack_needs_state(sk, step)))
 		return 0;
 	if (!flow->has_state)
-		begin_start(flow);
+		begin_start(flow, sk);
 	flow->has_state = 1;
 	ack_before(&shell, acked, rtt_us, step, payload);
 	return 1;
@@ -87,10 +94,10 @@ void onramp_shell_ack_after(struct shell_flow *flow, struct sock *sk, const stru
 	ack_after(&shell, step, payload);
 	if (flow->header.flags & FLOW_STARTS)
 		start_acked(sk, &flow->header, &flow->limits, &flow->start, payload->ack.acked, payload->ack.rtt_us);
-	if (flow->header.flags & FLOW_FAST)
+	if (has_faster(flow, POLICY_FAST))
 		fast_acked(sk, &flow->header, &flow->limits, &flow->fast, flow->traits, payload->ack.acked,
 			   payload->ack.rtt_us);
-	else if (flow->header.flags & FLOW_SUSS)
+	else if (has_faster(flow, POLICY_SUSS))
 		suss_acked(sk, &flow->header, &flow->limits, &flow->suss, flow->traits, payload->ack.acked,
 			   payload->ack.rtt_us);
 }
@@ -139,9 +146,9 @@ void onramp_shell_loss_after(struct shell_flow *flow, struct sock *sk, struct lo
 
 	if (flow->header.flags & FLOW_STARTS)
 		payload->ssthresh = start_reduced(sk, &flow->header, &flow->start, &payload->ack, payload->ssthresh);
-	if (flow->header.flags & FLOW_FAST)
+	if (has_faster(flow, POLICY_FAST))
 		fast_reduced(sk, &flow->header, &flow->fast, &payload->ack, payload->ssthresh);
-	if (flow->header.flags & FLOW_SUSS)
+	if (has_faster(flow, POLICY_SUSS))
 		payload->ssthresh = suss_reduced(&flow->header, &flow->suss, &payload->ack, payload->ssthresh);
 	loss_after(&shell, step, payload);
 }
@@ -151,7 +158,7 @@ void onramp_shell_state(struct shell_flow *flow, struct sock *sk, u32 new_state)
 	const struct shell shell = shell_of(flow, sk);
 
 	state_changes(&shell, new_state);
-	if (flow->header.flags & FLOW_FAST)
+	if (has_faster(flow, POLICY_FAST))
 		fast_lands_in(sk, &flow->header, &flow->fast, new_state);
 }
 

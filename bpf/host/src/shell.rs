@@ -55,15 +55,16 @@ impl Shell {
 
     /// The same with what is done at the start where no path is remembered.
     pub fn starting(self, policies: StartPolicies) -> Self {
-        let [fasts, susses] = [StartPolicy::Fast, StartPolicy::Suss].map(|one| policies.has(one).into());
-        Self { flow: ShellFlow { fasts, susses, ..self.flow } }
+        let faster = [StartPolicy::Fast, StartPolicy::Suss].into_iter().find(|one| policies.has(*one));
+        Self { flow: ShellFlow { faster: faster.map_or(0, |one| one as u32), ..self.flow } }
     }
 
     /// The same over a path that is remembered, `rate` in bytes per second and its minimum RTT, with what is done at the start.
     pub fn remembering(self, policies: StartPolicies, rate: u64, rtt_us: u32) -> Self {
-        let phase = start_phase::RECONNAISSANCE;
-        let start = Start { rate, rtt_us, policies: policies.bits(), phase, ..Start::default() };
-        Self { flow: ShellFlow { start, ..self.flow } }
+        let mut flow = self.flow;
+        // SAFETY: see `acked`.
+        unsafe { onramp_start_remembers(&mut flow.start, rate, rtt_us, policies.bits()) }
+        Self { flow }
     }
 
     /// The same under a claim on the path that is void from `late_us` on, of the clock of [`Sock::now_us`].
@@ -313,6 +314,7 @@ impl Path {
 }
 
 unsafe extern "C" {
+    fn onramp_start_remembers(start: *mut Start, rate: u64, rtt_us: u32, policies: u32);
     fn onramp_path_recall(path: *const Path, now_ns: u64, lifetime_ns: u64, policies: u32, start: *mut Start);
     fn onramp_path_learn(
         flow: *const ShellFlow,

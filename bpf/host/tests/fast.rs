@@ -144,9 +144,13 @@ fn it_keeps_within_the_receivers_window_the_clamp_and_a_threshold() {
     round(&mut shell, &mut sock, RTT_US, &mut { QUIET });
     assert_eq!(sock.cwnd, 22);
     let (mut shell, mut sock) = begun(0);
-    sock.ssthresh = 17;
-    round(&mut shell, &mut sock, RTT_US, &mut { QUIET });
+    round(&mut shell, &mut sock, RTT_US, &mut Wants { ssthresh: 17, ..Wants::default() });
     assert_eq!(sock.cwnd, 17);
+    // Where there is one from the beginning it doubles.
+    let (mut shell, mut sock) = begun(0);
+    sock.ssthresh = 1_000;
+    round(&mut shell, &mut sock, RTT_US, &mut { QUIET });
+    assert_eq!((sock.cwnd, shell.fast().faster), (20, 0));
 }
 
 #[test]
@@ -208,6 +212,17 @@ fn a_loss_lands_at_the_bases_part_of_what_was_delivered_and_at_a_third_of_its_th
     assert_eq!(landing(300, 100), (270, 140));
     assert_eq!(landing(300, 200), (270, 70));
     assert_eq!(landing(300, 300), (270, 70));
+}
+
+#[test]
+fn a_loss_after_slow_start_is_the_bases_own() {
+    let (mut shell, mut sock) = begun(0);
+    // The algorithm sets a threshold above the window, and the window comes to it.
+    round(&mut shell, &mut sock, RTT_US, &mut Wants { ssthresh: 25, ..Wants::default() });
+    assert_eq!(sock.cwnd, 25);
+    sock.ssthresh = shell.reduced(&mut sock, 17, &mut { QUIET }).ssthresh;
+    shell.state(&mut sock, CongestionState::Recovery as u32);
+    assert_eq!((sock.ssthresh, shell.fast().end), (17, fast_end::EXIT));
 }
 
 #[test]

@@ -88,10 +88,8 @@ impl Mode {
 pub(crate) const PATHS: &str = "paths";
 /// What an operator sets of them.
 pub(crate) const PATH_SETTINGS: &str = "path_settings";
-/// The map of starts that are faster than doubling, which only shells with that policy have.
-const FASTS: &str = "fasts";
-/// The map of starts by SUSS, which only shells with that policy have.
-const SUSSES: &str = "susses";
+/// The map of starts that are faster than doubling, which only shells with such a policy have.
+const FASTERS: &str = "fasters";
 /// The operation that [`AfterExit::Probe`] and [`StartPolicy::Fast`] alone need.
 const EVERY_ACK: &str = "in_ack_event";
 /// The operation that pacing needs.
@@ -179,13 +177,12 @@ fn decide(
     }
     constant::set(object, ".rodata.after_exit", &mode.after_exit.bits().to_ne_bytes())?;
     constant::set(object, ".rodata.start", &mode.start.bits().to_ne_bytes())?;
-    let faster = mode.start.has(StartPolicy::Fast);
+    let fast = mode.start.has(StartPolicy::Fast);
     for mut map in object.maps_mut() {
         // What leads to it is not in the code then.
         let needed = match map_name(map.name()).as_str() {
             PATHS | PATH_SETTINGS => mode.start.remembers(),
-            FASTS => faster,
-            SUSSES => mode.start.has(StartPolicy::Suss),
+            FASTERS => fast || mode.start.has(StartPolicy::Suss),
             _ => true,
         };
         if !needed {
@@ -194,7 +191,7 @@ fn decide(
     }
     constant::set(object, ".rodata.tick", &(clock::tick().as_micros() as u32).to_ne_bytes())?;
     let mut without = Vec::new();
-    if !mode.after_exit.has(AfterExit::Probe) && !faster {
+    if !mode.after_exit.has(AfterExit::Probe) && !fast {
         without.push(EVERY_ACK);
     }
     if !paces(algorithm, base, mode.start) {
