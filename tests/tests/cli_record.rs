@@ -15,7 +15,7 @@ use onramp_tests::cli::{json, onramp};
 use onramp_tests::recorder::Recorder;
 use onramp_tests::sender::Sender;
 use onramp_tests::traffic::eventually;
-use onramp_tests::wire::{Data, Fate, Wire};
+use onramp_tests::wire::{Data, FAR, Fate, Wire};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -24,9 +24,15 @@ const DELAY: Duration = Duration::from_millis(15);
 
 /// A slow start into a queue that overflows, an idle time after which slow start begins anew, and more data.
 fn traffic(control: &str, between: impl FnOnce()) {
+    traffic_over(wire(), control, between);
+}
+
+fn wire() -> Wire {
     let mut queue = bottleneck(1_500_000, 60);
-    let wire =
-        Wire::lay(DELAY, move |data: Data| if data.number == 1_500 { Fate::Drop } else { queue(data) });
+    Wire::lay(DELAY, move |data: Data| if data.number == 1_500 { Fate::Drop } else { queue(data) })
+}
+
+fn traffic_over(wire: Wire, control: &str, between: impl FnOnce()) {
     let mut sender = Sender::connect(wire, control);
     sender.send(300_000);
     between();
@@ -47,6 +53,36 @@ fn parameters(algorithm: Algorithm) -> Parameters {
     parameters
 }
 
+/// Asserts that replay finds the recorded verdicts and exit; why the flow left slow start.
+fn replays_as_recorded(directory: &Path, algorithm: Algorithm) -> Value {
+    let manifest = Manifest::read(directory).unwrap();
+    assert!(manifest.complete && manifest.dropped_events == 0, "{manifest:?}");
+    assert_eq!(manifest.algorithms[0].algorithm, algorithm.name());
+    let report = replayed(directory, algorithm);
+    let flow = &report["flows"][0];
+    let finding = &flow["findings"][0];
+    let compared = finding["recorded"]["compared"].as_u64().unwrap();
+    assert!(compared > 30, "{algorithm:?}: {flow}");
+    assert_eq!(finding["recorded"]["different"], 0, "{algorithm:?}: {flow}");
+    assert_eq!(flow["from_start"], true);
+    // The exit that the kernel recorded is the one that replay finds.
+    let recorded = &flow["recorded_exit"];
+    if recorded["reason"] == "algorithm" {
+        for field in [
+            "since_start_us",
+            "acknowledged_bytes",
+            "cwnd_segments",
+            "window_bytes",
+            "in_flight_segments",
+            "rtt_us",
+            "min_rtt_us",
+        ] {
+            assert_eq!(recorded[field], finding["exit"][field], "{algorithm:?}, {field}: {flow}");
+        }
+    }
+    recorded["reason"].clone()
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn replay_decides_as_the_kernel_did_on_the_same_acknowledgment_for_every_algorithm() {
@@ -60,34 +96,10 @@ fn replay_decides_as_the_kernel_did_on_the_same_acknowledgment_for_every_algorit
         recorder.end().ok();
         onramp_loader::detach(algorithm, false).unwrap();
 
-        let manifest = Manifest::read(&directory).unwrap();
-        assert!(manifest.complete && manifest.dropped_events == 0, "{manifest:?}");
-        assert_eq!(manifest.algorithms[0].algorithm, algorithm.name());
-        let report = replayed(&directory, algorithm);
-        let flow = &report["flows"][0];
-        let finding = &flow["findings"][0];
-        let compared = finding["recorded"]["compared"].as_u64().unwrap();
-        assert!(compared > 30, "{algorithm:?}: {flow}");
-        assert_eq!(finding["recorded"]["different"], 0, "{algorithm:?}: {flow}");
-        assert_eq!(flow["from_start"], true);
-        // The exit that the kernel recorded is the one that replay finds.
-        let recorded = &flow["recorded_exit"];
-        if recorded["reason"] == "algorithm" {
-            for field in [
-                "since_start_us",
-                "acknowledged_bytes",
-                "cwnd_segments",
-                "window_bytes",
-                "in_flight_segments",
-                "rtt_us",
-                "min_rtt_us",
-            ] {
-                assert_eq!(recorded[field], finding["exit"][field], "{algorithm:?}, {field}: {flow}");
-            }
-        }
+        let reason = replays_as_recorded(&directory, algorithm);
         // And the test can fail: another parameter gives other verdicts.
         if algorithm.name() == "fixed" {
-            assert_eq!(recorded["reason"], "algorithm", "{flow}");
+            assert_eq!(reason, "algorithm");
             let other = json(&format!(
                 "replay {} --continue --algorithm fixed --set exit_window_bytes=90000",
                 directory.display()
@@ -95,6 +107,36 @@ fn replay_decides_as_the_kernel_did_on_the_same_acknowledgment_for_every_algorit
             assert_ne!(other["flows"][0]["findings"][0]["recorded"]["different"], 0);
         }
     }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_flow_with_a_start_of_its_own_is_replayed_to_the_same_exit() {
+    let _attachments = Attachments::lock();
+    let mut reasons = Vec::new();
+    for start in ["fast", "suss", "resume+window", "resume+fast"] {
+        for name in ["ramp", "hystart", "fixed", "plain"] {
+            let algorithm = find(name).unwrap();
+            let home = tempdir().unwrap();
+            let (directory, known) = (home.path().join("recording"), home.path().join("paths"));
+            onramp(&format!("attach {name} --base cubic --start {start}")).ok();
+            let wire = wire();
+            if start.contains("resume") {
+                // Twice what it is.
+                fs::write(&known, format!("{FAR} 24mbit,30ms 0s\n")).unwrap();
+                wire.near.run(|| onramp(&format!("paths import {}", known.display())).ok()).unwrap();
+            }
+            let recorder = Recorder::start(&directory, "--level ack");
+            traffic_over(wire, &algorithm.congestion_control(), || ());
+            recorder.end().ok();
+            onramp(&format!("detach {name}")).ok();
+            reasons.push(replays_as_recorded(&directory, algorithm));
+            let acks = Recording::open(&directory).unwrap().rows::<AckRow>();
+            let phases = acks.iter().any(|ack| !ack.start_phase.is_empty());
+            assert_eq!(phases, start.contains("resume"), "{name} {start}");
+        }
+    }
+    assert!(reasons.contains(&"algorithm".into()) && reasons.contains(&"loss".into()), "{reasons:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Fuzz target (libFuzzer): the algorithm that ONRAMP_FUZZ_ALGORITHM names, with parameters, ACKs, losses, restarts and
+ * Fuzz target (libFuzzer): the algorithm that ONRAMP_FUZZ_NAME names, with parameters, ACKs, losses, restarts and
  * changes of parameters that the input chooses. Without a name it prints the names and ends. ONRAMP_FUZZ_TRACE=1 shows
  * every call.
  */
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	const char *name = getenv("ONRAMP_FUZZ_ALGORITHM");
+	const char *name = getenv("ONRAMP_FUZZ_NAME");
 
 	(void)argc;
 	(void)argv;
@@ -48,7 +48,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		}
 	}
 	if (name)
-		fprintf(stderr, "ONRAMP_FUZZ_ALGORITHM=%s is no algorithm of the registry\n", name);
+		fprintf(stderr, "ONRAMP_FUZZ_NAME=%s is no algorithm of the registry\n", name);
 	exit(name ? 2 : 0);
 }
 
@@ -104,6 +104,43 @@ static void take_wild_ack(struct ack *ack, struct input *input)
 		.flags = (u32)take_number(input),
 		.receiver_clock = (u32)take_number(input),
 	};
+}
+
+/* After the shell has applied what came of an ACK. */
+static void require_applied(const struct flow *flow, const struct sock *sk, const struct ack_payload *payload)
+{
+#define REQUIRE(condition, what) require(condition, flow, &payload->ack, &payload->verdict, what)
+	REQUIRE(sk->cwnd <= max_u64(payload->ack.cwnd, MIN_WINDOW), "the shell raises the window");
+	REQUIRE(sk->cwnd >= min_u64(payload->ack.cwnd, MIN_WINDOW), "a window below MIN_WINDOW");
+	REQUIRE(sk->ssthresh >= MIN_WINDOW, "a threshold below MIN_WINDOW");
+	REQUIRE(sk->paced || !payload->verdict.pacing_rate, "a pacing rate, and nothing paces");
+#undef REQUIRE
+}
+
+/* Algorithms with TRAIT_SLEEPS. */
+#define SLEEPERS(X) X(plain) X(fixed) X(search)
+#define SLEEPS_UNTIL(alg)                                                                                              \
+	if (!strcmp(flow->row->name, #alg))                                                                            \
+		return alg##_sleeps_until(flow->state, (const struct alg##_params *)flow->params, &payload->verdict);
+
+static u64 sleeps_until(const struct flow *flow, const struct ack_payload *payload)
+{
+	if (!(flow->traits & TRAIT_SLEEPS))
+		return 0;
+	SLEEPERS(SLEEPS_UNTIL)
+	require(false, flow, &payload->ack, &payload->verdict, "TRAIT_SLEEPS, and not among SLEEPERS");
+	return 0;
+}
+
+/* An ACK that is slept through has taken its way all the same. `changed`: socket or flow. */
+static void require_slept(const struct flow *flow, const struct sleep *sleep, bool called, bool changed,
+			  const struct ack_payload *payload)
+{
+#define REQUIRE(condition, what) require(condition, flow, &payload->ack, called ? &payload->verdict : 0, what)
+	REQUIRE(!memcmp(flow->asleep, flow->state, flow->row->state_size), "a state that changes asleep");
+	REQUIRE(!changed, "a shell that acts asleep");
+	REQUIRE(!called || payload->verdict.outcome == sleep->uncounted, "another outcome asleep");
+#undef REQUIRE
 }
 
 /* Slow start is left by a loss, which may prove spurious, or begins anew by a timeout or after an idle period. */

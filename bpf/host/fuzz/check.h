@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../shell/sleep.h"
 #include "../shell.h"
 #include "../src/shim.c"
 
@@ -152,43 +151,6 @@ static u32 call_on_loss(struct flow *flow, const struct ack *ack, u32 base_ssthr
 	read_exports(flow);
 	require(threshold >= MIN_WINDOW, flow, ack, 0, "a threshold below MIN_WINDOW after a loss");
 	return threshold;
-}
-
-/* After the shell has applied what came of an ACK. */
-static void require_applied(const struct flow *flow, const struct sock *sk, const struct ack_payload *payload)
-{
-#define REQUIRE(condition, what) require(condition, flow, &payload->ack, &payload->verdict, what)
-	REQUIRE(sk->cwnd <= max_u64(payload->ack.cwnd, MIN_WINDOW), "the shell raises the window");
-	REQUIRE(sk->cwnd >= min_u64(payload->ack.cwnd, MIN_WINDOW), "a window below MIN_WINDOW");
-	REQUIRE(sk->ssthresh >= MIN_WINDOW, "a threshold below MIN_WINDOW");
-	REQUIRE(sk->paced || !payload->verdict.pacing_rate, "a pacing rate, and nothing paces");
-#undef REQUIRE
-}
-
-/* Algorithms with TRAIT_SLEEPS. */
-#define SLEEPERS(X) X(plain) X(fixed) X(search)
-#define SLEEPS_UNTIL(alg)                                                                                              \
-	if (!strcmp(flow->row->name, #alg))                                                                            \
-		return alg##_sleeps_until(flow->state, (const struct alg##_params *)flow->params, &payload->verdict);
-
-static u64 sleeps_until(const struct flow *flow, const struct ack_payload *payload)
-{
-	if (!(flow->traits & TRAIT_SLEEPS))
-		return 0;
-	SLEEPERS(SLEEPS_UNTIL)
-	require(false, flow, &payload->ack, &payload->verdict, "TRAIT_SLEEPS, and not among SLEEPERS");
-	return 0;
-}
-
-/* An ACK that is slept through has taken its way all the same. `changed`: socket or flow. */
-static void require_slept(const struct flow *flow, const struct sleep *sleep, bool called, bool changed,
-			  const struct ack_payload *payload)
-{
-#define REQUIRE(condition, what) require(condition, flow, &payload->ack, called ? &payload->verdict : 0, what)
-	REQUIRE(!memcmp(flow->asleep, flow->state, flow->row->state_size), "a state that changes asleep");
-	REQUIRE(!changed, "a shell that acts asleep");
-	REQUIRE(!called || payload->verdict.outcome == sleep->uncounted, "another outcome asleep");
-#undef REQUIRE
 }
 
 static void call_restart(struct flow *flow)

@@ -36,24 +36,25 @@ static void sender_begin(struct sender *sender, struct input *input, u32 traits)
 		.mss = 1 + (u32)take_within(input, 0, 8999),
 		.max_pacing_rate = ~0ULL,
 		.gso_max_size = 65536,
+		.receive_window = ~0U,
 	};
 	sk->bytes_sent = sk->bytes_acked;
 	/* TCP has no more than 1 GiB in flight. */
 	sk->cwnd_clamp = (1U << 30) / sk->mss;
 }
 
-/* Fills the window, unless the application has nothing to send. */
+/* Fills the window, and no more than the receiver's, unless the application has nothing to send. */
 static void sender_sends(struct sender *sender)
 {
 	struct sock *sk = &sender->sk;
-	u32 sent;
+	u32 sent, most = (u32)min_u64(sk->cwnd, sk->receive_window / sk->mss);
 
 	if (view_paced(sk))
 		pace(sk, &sender->flow.limits);
-	if (sk->limited_by & ACK_APP_LIMITED || sk->in_flight >= sk->cwnd)
+	if (sk->limited_by & ACK_APP_LIMITED || sk->in_flight >= most)
 		return;
-	sent = sk->cwnd - sk->in_flight;
-	sk->in_flight = sk->cwnd;
+	sent = most - sk->in_flight;
+	sk->in_flight = most;
 	sk->bytes_sent += (u64)sent * sk->mss;
 	sk->bytes_outstanding += sent * sk->mss;
 }
