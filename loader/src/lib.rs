@@ -41,9 +41,10 @@ pub use attachment::guard;
 pub use attachment::holders::{Held, HeldBy, held};
 pub use attachment::migrate::Users;
 pub use attachment::options::{AttachOptions, usual_after_exit};
-pub use attachment::path_settings::{PathPrefix, PathSettings, PathsSet, path_settings, set_path_settings};
+pub use attachment::path_settings::{PathPrefix, PathSettings, path_settings};
 pub use attachment::paths::{
-    LearnedPath, LearnedPaths, forget_paths, learned_paths, netns_cookie, remember_paths,
+    LearnedPath, LearnedPaths, PathsSet, forget_paths, learned_paths, netns_cookie, remember_paths,
+    set_path_settings,
 };
 pub use attachment::tune::{Changes, Tuned, tune};
 pub use attachment::upgrade::{BaseChange, UpgradePlan, Upgraded, plan_upgrade, upgrade};

@@ -7,10 +7,9 @@ use std::time::Duration;
 use aya::maps::{Array, MapData};
 use onramp_net::Prefix;
 
-use super::paths;
 use crate::object::abi;
 use crate::object::open::PATH_SETTINGS;
-use crate::pins::{self, Lock, map_failed, profiles};
+use crate::pins::{self, map_failed, profiles};
 use crate::system::error::Error;
 use crate::system::kernel;
 
@@ -30,17 +29,6 @@ pub struct PathPrefix {
     pub ipv4: u32,
     /// Of IPv6, see [`PathPrefix::IPV6`].
     pub ipv6: u32,
-}
-
-/// What a change of the settings did, or would do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathsSet {
-    /// The settings before.
-    pub before: PathSettings,
-    /// The settings now.
-    pub after: PathSettings,
-    /// Paths that were forgotten, since another prefix gives addresses another meaning.
-    pub forgotten: usize,
 }
 
 impl PathSettings {
@@ -120,34 +108,6 @@ pub fn path_settings() -> Result<Option<PathSettings>, Error> {
 pub(super) fn write(settings: &PathSettings) -> Result<(), Error> {
     let mut map = open()?.ok_or(Error::NoStartPolicy)?;
     map.set(0, settings.layout(), 0).map_err(map_failed("write", &profiles::path(PATH_SETTINGS)))
-}
-
-/// Changes what is asked for: it holds from now on, for what has been learned, too. Another prefix forgets all paths. A
-/// connection that starts from one goes on.
-///
-/// # Errors
-/// [`Error::Privilege`], [`Error::NoStartPolicy`], or a map that cannot be changed.
-pub fn set_path_settings(
-    lifetime: Option<Duration>,
-    prefix: Option<PathPrefix>,
-    dry_run: bool,
-) -> Result<PathsSet, Error> {
-    kernel::require_privilege("paths")?;
-    let _lock = Lock::take_if_mounted()?;
-    let before = path_settings()?.ok_or(Error::NoStartPolicy)?;
-    let after = PathSettings {
-        lifetime: lifetime.unwrap_or(before.lifetime),
-        prefix: prefix.unwrap_or(before.prefix),
-    };
-    if !dry_run && after != before {
-        write(&after)?;
-    }
-    // After that, so that none is learned any more by the prefix before.
-    let meant = if after.prefix == before.prefix { Vec::new() } else { paths::all(before.prefix)? };
-    if !dry_run {
-        paths::forget(&meant)?;
-    }
-    Ok(PathsSet { before, after, forgotten: meant.len() })
 }
 
 #[cfg(test)]

@@ -44,6 +44,17 @@ pub struct LearnedPath {
     pub claimed: bool,
 }
 
+/// What a change of the settings did, or would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathsSet {
+    /// The settings before.
+    pub before: PathSettings,
+    /// The settings now.
+    pub after: PathSettings,
+    /// Paths that were forgotten, since another prefix gives addresses another meaning.
+    pub forgotten: usize,
+}
+
 type Paths = HashMap<MapData, PathKey, Path>;
 
 impl LearnedPath {
@@ -114,7 +125,7 @@ pub fn learned_paths() -> Result<Option<LearnedPaths>, Error> {
 }
 
 /// All of them, by whose prefix.
-pub(super) fn all(prefix: PathPrefix) -> Result<Vec<LearnedPath>, Error> {
+fn all(prefix: PathPrefix) -> Result<Vec<LearnedPath>, Error> {
     let Some(map) = open()? else { return Ok(Vec::new()) };
     let now_ns = clock::boot_ns();
     let mut paths = Vec::new();
@@ -138,7 +149,7 @@ pub fn forget_paths(which: impl Fn(&LearnedPath) -> bool) -> Result<Vec<LearnedP
     Ok(forgotten)
 }
 
-pub(super) fn forget(paths: &[LearnedPath]) -> Result<(), Error> {
+fn forget(paths: &[LearnedPath]) -> Result<(), Error> {
     let Some(mut map) = open()? else { return Ok(()) };
     for path in paths {
         match map.remove(&path.key()) {
@@ -173,6 +184,34 @@ pub fn remember_paths(paths: &[LearnedPath], lifetime: Option<Duration>) -> Resu
             .map_err(map_failed("write", &profiles::path(PATHS)))?;
     }
     Ok(())
+}
+
+/// Changes what is asked for: it holds from now on, for what has been learned, too. Another prefix forgets all paths. A
+/// connection that starts from one goes on.
+///
+/// # Errors
+/// [`Error::Privilege`], [`Error::NoStartPolicy`], or a map that cannot be changed.
+pub fn set_path_settings(
+    lifetime: Option<Duration>,
+    prefix: Option<PathPrefix>,
+    dry_run: bool,
+) -> Result<PathsSet, Error> {
+    kernel::require_privilege("paths")?;
+    let _lock = Lock::take_if_mounted()?;
+    let before = path_settings::path_settings()?.ok_or(Error::NoStartPolicy)?;
+    let after = PathSettings {
+        lifetime: lifetime.unwrap_or(before.lifetime),
+        prefix: prefix.unwrap_or(before.prefix),
+    };
+    if !dry_run && after != before {
+        path_settings::write(&after)?;
+    }
+    // After that, so that none is learned any more by the prefix before.
+    let meant = if after.prefix == before.prefix { Vec::new() } else { all(before.prefix)? };
+    if !dry_run {
+        forget(&meant)?;
+    }
+    Ok(PathsSet { before, after, forgotten: meant.len() })
 }
 
 #[cfg(test)]
