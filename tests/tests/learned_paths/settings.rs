@@ -33,15 +33,17 @@ fn a_lifetime_holds_at_once_and_nothing_of_a_wrong_setting_does() {
     assert_eq!(settings(), shown(600, 32, 128));
     let wire = Wire::lay(DELAY, |_| Fate::Deliver);
     wire.near.sysctl_set("net.ipv4.tcp_congestion_control", "onramp_plain").unwrap();
-    import(&wire, &format!("{FAR} 100mbit,60ms 60s\n"));
+    import(&wire, &format!("{FAR} 100mbit,60ms 5s\n"));
     assert_eq!(first_window(&wire), FIRST_MAX);
-    let set = json("paths set lifetime=30s");
+    let set = json("paths set lifetime=10s");
     assert_eq!((&set["undo"], &set["forgotten"]), (&"onramp paths set lifetime=600s".into(), &0.into()));
+    // A guest has not been up for long, which is the most that a path can be old.
+    assert!(eventually(|| of_far().unwrap()["age_s"].as_u64() >= Some(10)));
     assert_eq!(first_window(&wire), 10, "it is older");
     for wrong in ["lifetime=1h prefix=33,56", "prefix=24,56 lifetime=9s", "lifetime=1h age=1"] {
         onramp(&format!("paths set {wrong}")).refused(2);
     }
-    assert_eq!(settings(), shown(30, 32, 128));
+    assert_eq!(settings(), shown(10, 32, 128));
     onramp("paths set lifetime=600s").ok();
     assert_eq!(first_window(&wire), FIRST_MAX, "and has not been forgotten");
     onramp("detach plain").ok();
