@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use anyhow::Context;
 use onramp_net::sock_diag::SockDiag;
@@ -13,11 +14,15 @@ use crate::verb::others::{self, OtherFlow};
 
 /// Flows that are shown.
 const FLOWS_MAX: usize = 200;
+/// A look that took long is followed by so many times that without one: it takes a fiftieth of a processor at most.
+const PAUSE: u32 = 50;
 
 /// Looks for them by a socket that was opened before this process gave up the right to open one.
 pub(super) struct Watch {
     sockets: SockDiag,
     mask: bool,
+    /// When to look again.
+    next: Instant,
     /// The last look has failed, which is logged once.
     failed: bool,
     /// Those of the last look; `None`: something is attached, or it could not be looked.
@@ -36,16 +41,22 @@ impl Watch {
     /// Of the current network namespace. `mask`: networks are shown in place of addresses.
     pub fn open(mask: bool) -> anyhow::Result<Self> {
         let sockets = SockDiag::open().context("cannot look for flows of other controls")?;
-        Ok(Self { sockets, mask, failed: false, found: None })
+        Ok(Self { sockets, mask, next: Instant::now(), failed: false, found: None })
     }
 
+    /// Looks again, unless that is too soon.
     pub fn look(&mut self) {
+        let begin = Instant::now();
+        if begin < self.next {
+            return;
+        }
         let listed = others::list(&mut self.sockets, None, |_, _| true);
         if let Err(error) = &listed
             && !self.failed
         {
             tracing::warn!("flows of other controls cannot be listed: {error:#}");
         }
+        self.next = begin + begin.elapsed() * PAUSE;
         self.failed = listed.is_err();
         self.found = listed.ok().flatten().map(|flows| Others::new(flows, self.mask));
     }
