@@ -2,13 +2,15 @@
 
 import { algorithmsView } from "./algorithms";
 import { get, type Hearing, onHearing } from "./api";
+import { flowTitle } from "./compare";
 import { fill, h, say, text } from "./dom";
-import { flowView } from "./flow";
+import { flowView, savedView } from "./flow";
 import { flowsView } from "./flows";
 import { ask, banner, listen } from "./open";
 import { populationView } from "./population";
 import type { About, Status } from "./schema";
-import { address, choose, isLive, recording, setLive } from "./source";
+import { type Saved, savedHere } from "./share";
+import { address, choose, isLive, isSaved, recording, setLive, setSaved } from "./source";
 import { apply, setTheme, type Theme, theme } from "./theme";
 import { forget } from "./token";
 
@@ -24,7 +26,8 @@ const KEYS: [string, string][] = [
 	["/", "filter, as in ss: dst 198.51.100.0/24 and dport = :443"],
 	["j k ↓ ↑", "choose a flow; Page Up, Page Down, Home, End too"],
 	["Enter", "open it"],
-	["drag, double click", "in a chart: zoom, and back"],
+	["drag, + − 0", "in a chart: zoom, and back; a double click too"],
+	["← →", "in a zoomed chart: earlier, later"],
 	["click", "in a chart: point at a moment, which the address then names"],
 	["Esc", "back; in the filter: clear it"],
 	["t", "theme: as the system, light, dark"],
@@ -33,6 +36,7 @@ const KEYS: [string, string][] = [
 
 const opened = h("div", { class: "opened", hidden: true });
 const main = document.getElementById("main") as HTMLElement;
+const bar = document.getElementById("bar") as HTMLElement;
 const links = VIEWS.map(([view, label], number) =>
 	h("a", { href: `#/${view}`, "data-view": view, "aria-keyshortcuts": number + 1 }, label),
 );
@@ -140,59 +144,81 @@ function show(): void {
 	main.scrollTop = 0;
 }
 
-document.addEventListener("keydown", (event) => {
+function onKey(event: KeyboardEvent): void {
 	const typed = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
 	if (typed || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-	const view = VIEWS[Number(event.key) - 1];
+	if (event.key === "t") nextTheme();
+	else if (!isSaved()) onViewKey(event.key);
+}
+
+function onViewKey(key: string): void {
+	const view = VIEWS[Number(key) - 1];
 	if (view && !(view[0] === "algorithms" && !isLive())) location.hash = address(view[0]);
-	else if (event.key === "o") ask();
-	else if (event.key === "?") showKeys();
-	else if (event.key === "t") nextTheme();
-	else if (event.key === "Escape" && location.hash.startsWith("#/flow/")) {
+	else if (key === "o") ask();
+	else if (key === "?") showKeys();
+	else if (key === "Escape" && location.hash.startsWith("#/flow/")) {
 		if (history.length > 1) history.back();
 		else location.hash = address("flows");
 	}
-});
+}
 
+/** A flow with which this document was saved. */
+function showSaved(saved: Saved): void {
+	setSaved();
+	const at = new Date(saved.saved_at).toLocaleString();
+	bar.append(h("span", { class: "brand" }, "onramp"), h("span", { class: "quiet" }, `saved ${at}`));
+	bar.append(h("span", { class: "right" }, themeButton));
+	main.className = "flow";
+	document.title = `${flowTitle(saved.flow)} – onramp`;
+	savedView(main, saved, new URLSearchParams(location.hash.split("?")[1] ?? ""));
+}
+
+function showLive(): void {
+	fill(
+		bar,
+		h(
+			"a",
+			{ class: "brand", href: "#/flows" },
+			h("img", { src: "/icon.svg", alt: "", width: 24, height: 24 }),
+			"onramp",
+		),
+		h("nav", { "aria-label": "Views" }, ...links),
+		h(
+			"span",
+			{ class: "right" },
+			stale,
+			lost,
+			state,
+			h(
+				"button",
+				{
+					type: "button",
+					class: "open",
+					title: "Open a recording (o), or drop it anywhere",
+					click: ask,
+				},
+				"Open …",
+			),
+			themeButton,
+			keysButton,
+		),
+	);
+	bar.after(opened);
+	listen();
+	window.addEventListener("hashchange", show);
+	window.addEventListener("pagehide", forget);
+	void get<About>("/api/about")
+		.then((reply) => {
+			about = reply;
+			setLive(!reply.offline);
+		})
+		.catch(() => {})
+		.finally(show);
+}
+
+document.addEventListener("keydown", onKey);
 apply();
 showTheme();
-fill(
-	document.getElementById("bar") as HTMLElement,
-	h(
-		"a",
-		{ class: "brand", href: "#/flows" },
-		h("img", { src: "/icon.svg", alt: "", width: 24, height: 24 }),
-		"onramp",
-	),
-	h("nav", { "aria-label": "Views" }, ...links),
-	h(
-		"span",
-		{ class: "right" },
-		stale,
-		lost,
-		state,
-		h(
-			"button",
-			{
-				type: "button",
-				class: "open",
-				title: "Open a recording (o), or drop it anywhere",
-				click: ask,
-			},
-			"Open …",
-		),
-		themeButton,
-		keysButton,
-	),
-);
-document.getElementById("bar")?.after(opened);
-listen();
-window.addEventListener("hashchange", show);
-window.addEventListener("pagehide", forget);
-void get<About>("/api/about")
-	.then((reply) => {
-		about = reply;
-		setLive(!reply.offline);
-	})
-	.catch(() => {})
-	.finally(show);
+const saved = savedHere();
+if (saved) showSaved(saved);
+else showLive();

@@ -4,6 +4,7 @@ import uPlot from "uplot";
 import { h } from "./dom";
 import { csv, save } from "./save";
 import { color } from "./theme";
+import { join, part, shownRange, zoom } from "./zoom";
 
 export interface Curve {
 	label: string;
@@ -126,6 +127,20 @@ export class Chart {
 			this.plot?.setSize({ width: this.width(), height: HEIGHT });
 		});
 		this.observer.observe(this.canvas);
+		join(this);
+	}
+
+	extent(): [number, number] | null {
+		const [first, last] = [this.picture?.x[0], this.picture?.x.at(-1)];
+		return first == null || last == null ? null : [first, last];
+	}
+
+	/** Shows the stretch of time that all charts do. */
+	rescale(): void {
+		const { plot } = this;
+		const range = shownRange();
+		if (range) plot?.setScale("x", { min: range[0], max: range[1] });
+		else plot?.setData(plot.data);
 	}
 
 	private width(): number {
@@ -138,6 +153,7 @@ export class Chart {
 	}
 
 	destroy(): void {
+		part(this);
 		this.observer.disconnect();
 		this.plot?.destroy();
 		this.plot = null;
@@ -191,6 +207,7 @@ export class Chart {
 		this.plot?.destroy();
 		this.shape = shape;
 		this.plot = new uPlot(this.options(picture), data, this.canvas);
+		if (shownRange()) this.rescale();
 		this.legend.replaceChildren(
 			...picture.curves
 				.filter((curve) => !curve.edge)
@@ -228,9 +245,20 @@ export class Chart {
 			height: HEIGHT,
 			legend: { show: false },
 			padding: [18, 10, 0, 0],
-			cursor: { sync: { key: SYNC.key }, drag: { x: true, y: false }, points: { size: 6 } },
+			cursor: {
+				sync: { key: SYNC.key },
+				drag: { x: true, y: false, setScale: false },
+				points: { size: 6 },
+				bind: {
+					dblclick: () => () => {
+						zoom(null);
+						return null;
+					},
+				},
+			},
 			scales: {
-				x: { time: false },
+				// New values do not end a zoom.
+				x: { time: false, auto: () => shownRange() == null },
 				y: picture.logarithmic
 					? {
 							distr: 3,
@@ -278,6 +306,7 @@ export class Chart {
 				draw: [(plot) => this.mark(plot)],
 				ready: [(plot) => this.pick(plot)],
 				setCursor: [(plot) => this.showCursor(plot)],
+				setSelect: [(plot) => this.zoomed(plot)],
 			},
 		};
 	}
@@ -291,6 +320,14 @@ export class Chart {
 			// A drag zooms.
 			if (Math.abs(event.clientX - from) < 4) this.onPick?.(plot.posToVal(event.offsetX, "x"));
 		});
+	}
+
+	/** A stretch was dragged over, here or in another chart. */
+	private zoomed(plot: uPlot): void {
+		const { left, width } = plot.select;
+		if (width === 0) return;
+		plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+		if (plot.cursor.event) zoom([plot.posToVal(left, "x"), plot.posToVal(left + width, "x")]);
 	}
 
 	/** Slow start is shaded. */

@@ -1,23 +1,26 @@
 // One flow: what it did over time, how it exited slow start, what its algorithm knows, and what others would have done.
 
-import { live } from "./api";
+import { type Listener, live } from "./api";
 import { axisButton, logarithmic } from "./axis";
+import type { Moment } from "./chart";
+import { Comparison, flowTitle } from "./compare";
 import { fill, h, say, text } from "./dom";
 import { EvidenceCard } from "./evidence";
 import * as format from "./format";
+import { Known, type Scope } from "./known";
 import { othersView } from "./others";
-import { Past } from "./past";
-import type { Past as Change, FlowDetail, Incident, Shadow, Status } from "./schema";
+import type { FlowDetail, Status } from "./schema";
 import { FlowCharts, type Series } from "./series";
-import { address, recording } from "./source";
-import { onTheme } from "./theme";
+import { type Saved, share } from "./share";
+import { address, isSaved, recording } from "./source";
+import { color, onTheme } from "./theme";
+import { onZoom, shownRange, zoom, zoomBy } from "./zoom";
 
 const SCOPES = [
 	["beginning", "Slow start"],
 	["recent", "Last 30 s"],
 	["life", "Whole life"],
-] as const;
-type Scope = (typeof SCOPES)[number][0];
+] as const satisfies [Scope, string][];
 
 /** What is shown of a flow as it is now. */
 const TILES: [string, (flow: FlowDetail) => string][] = [
@@ -40,16 +43,47 @@ export function flowView(
 	parameters: URLSearchParams,
 	onAttached: (attached: Status) => void,
 ): () => void {
-	const view = new FlowView(main, id, Number.parseFloat(parameters.get("t") ?? ""), onAttached);
+	const hear: Hear = (flow, listener) =>
+		live(new URLSearchParams({ flow, limit: "1" }), { ...listener, attached: onAttached });
+	const view = new FlowView(main, id, parameters, hear);
 	return () => view.leave();
 }
 
+/** A flow with which this document was saved. */
+export function savedView(main: HTMLElement, { flow, other, moment }: Saved, parameters: URLSearchParams): void {
+	if (other) parameters.set("with", String(other.flow));
+	if (moment != null && !parameters.has("t")) parameters.set("t", String(moment));
+	new FlowView(main, String(flow.flow), parameters, (id, listener) => {
+		const known = [flow, other].find((one) => String(one?.flow) === id);
+		if (known) queueMicrotask(() => listener.flow?.(known));
+		return () => {};
+	});
+}
+
+/** Listens for what becomes known of a flow, until what is returned is called. */
+type Hear = (flow: string, listener: Listener) => () => void;
+
+/** How much closer one step of the zoom comes, and how much further one of the pan. */
+const CLOSER = 0.5;
+const FURTHER = 0.25;
+const STEPS: Record<string, () => void> = {
+	"+": () => zoomBy(CLOSER),
+	"=": () => zoomBy(CLOSER),
+	"-": () => zoomBy(1 / CLOSER),
+	ArrowLeft: () => zoomBy(1, -FURTHER),
+	ArrowRight: () => zoomBy(1, FURTHER),
+	"0": () => zoom(null),
+};
+
 class FlowView {
-	private readonly pasts: Record<Scope, Past> = { beginning: new Past(), recent: new Past(), life: new Past() };
-	private readonly incidents: Incident[] = [];
-	private shadow: Shadow | null = null;
+	private readonly known = new Known();
+	/** The flow that it is compared with. */
+	private other = new Known();
+	private otherId: string;
+	private leaveOther = (): void => {};
+	/** Seconds since the first data that are pointed at. */
+	private moment: number | null;
 	private chosen: Scope | null = null;
-	private detail: FlowDetail | null = null;
 	private saidExit = "";
 	private scheduled = 0;
 
@@ -59,6 +93,17 @@ class FlowView {
 	private readonly tiles = TILES.map(([name, show]) => ({ name, show, value: h("dd", {}, "–") }));
 	private readonly buttons = SCOPES.map(([scope, label]) => this.button(scope, label));
 	private readonly charts = new FlowCharts();
+	private readonly comparison: Comparison;
+	private readonly sharing = h(
+		"button",
+		{
+			type: "button",
+			title: "One file with this flow and its charts, which needs no server",
+			click: () => this.share(),
+		},
+		"Save page",
+	);
+	private readonly all = h("button", { type: "button", hidden: true, click: () => zoom(null) }, "All of it (0)");
 	private readonly others = h("section", { class: "card others" });
 	private readonly evidence = new EvidenceCard();
 	private readonly parameters = h("section", { class: "card" });
@@ -68,49 +113,129 @@ class FlowView {
 	constructor(
 		main: HTMLElement,
 		private readonly id: string,
-		/** Seconds since the first data that are pointed at; not a number: none. */
-		private moment: number,
-		onAttached: (attached: Status) => void,
+		parameters: URLSearchParams,
+		private readonly hear: Hear,
 	) {
+		const moment = Number.parseFloat(parameters.get("t") ?? "");
+		this.moment = Number.isFinite(moment) ? moment : null;
+		this.otherId = parameters.get("with") ?? "";
+		this.comparison = new Comparison(id, this.otherId, (other) => this.compare(other));
+		this.sharing.hidden = isSaved();
 		const tiles = this.tiles.map(({ name, value }) => h("div", { class: "tile" }, h("dt", {}, name), value));
 		fill(
 			main,
-			h("p", { class: "back" }, h("a", { href: address("flows") }, "← All flows")),
+			!isSaved() && h("p", { class: "back" }, h("a", { href: address("flows") }, "← All flows")),
 			this.title,
 			this.chips,
 			this.story,
 			h("dl", { class: "tiles" }, ...tiles),
-			h("div", { class: "scopes", role: "group", "aria-label": "Time shown" }, ...this.buttons),
-			axisButton(() => this.schedule()),
+			h(
+				"div",
+				{ class: "toolbar" },
+				h("div", { class: "scopes", role: "group", "aria-label": "Time shown" }, ...this.buttons),
+				axisButton(() => this.schedule()),
+				this.comparison.picker,
+				this.sharing,
+			),
+			h(
+				"p",
+				{ class: "quiet hint" },
+				"Drag in a chart to zoom, or press + − ← →; double click for all of it. A click points at a moment, " +
+					"which the address then names.",
+				this.all,
+			),
+			this.comparison.element,
 			h("div", { class: "charts" }, ...this.charts.elements, this.evidence.element),
 			h("div", { class: "charts" }, this.others, this.parameters),
 		);
 		this.charts.onPick((x) => this.point(x));
-		this.close = live(new URLSearchParams({ flow: id, limit: "1" }), {
-			flow: (next) => this.take(next),
-			gone: () => {
-				if (!this.detail) text(this.story, UNKNOWN);
-			},
-			attached: onAttached,
+		this.comparison.onPick((x) => this.point(x));
+		onZoom(() => {
+			this.all.hidden = shownRange() == null;
 		});
+		document.addEventListener("keydown", this.onKey);
+		this.close = hear(id, {
+			flow: (next) => {
+				this.known.take(next);
+				this.schedule();
+			},
+			gone: () => {
+				if (!this.known.detail) text(this.story, UNKNOWN);
+			},
+		});
+		this.hearOther();
 		this.unlisten = onTheme(() => {
 			this.charts.forget();
+			this.comparison.forget();
 			this.schedule();
 		});
 	}
 
 	leave(): void {
 		this.close();
+		this.leaveOther();
 		this.unlisten();
+		document.removeEventListener("keydown", this.onKey);
 		cancelAnimationFrame(this.scheduled);
 		this.charts.destroy();
+		this.comparison.destroy();
 	}
 
-	/** Points at a moment; its address can be given to others. */
+	private readonly onKey = (event: KeyboardEvent): void => {
+		const typed = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+		const step = STEPS[event.key];
+		if (!step || typed || event.ctrlKey || event.metaKey || event.altKey) return;
+		event.preventDefault();
+		step();
+	};
+
+	/** What is compared and pointed at has an address, which can be given to others. */
+	private showAddress(): void {
+		const query = new URLSearchParams();
+		if (this.otherId) query.set("with", this.otherId);
+		if (this.moment != null) query.set("t", String(this.moment));
+		history.replaceState(null, "", address(`flow/${this.id}`, query));
+	}
+
+	/** Another flow, or with an empty name none. */
+	private compare(other: string): void {
+		this.otherId = other;
+		this.other = new Known();
+		this.comparison.choose(other);
+		this.showAddress();
+		this.hearOther();
+	}
+
+	private hearOther(): void {
+		this.leaveOther();
+		if (!this.otherId) return;
+		const { other } = this;
+		this.leaveOther = this.hear(this.otherId, {
+			flow: (next) => {
+				other.take(next);
+				this.schedule();
+			},
+			gone: () => {
+				if (!other.detail) this.comparison.gone();
+			},
+		});
+	}
+
+	/** As it is known now, as a file. */
+	private async share(): Promise<void> {
+		const flow = this.known.whole();
+		if (!flow) return;
+		const saved = { saved_at: new Date().toISOString(), flow, other: this.other.whole(), moment: this.moment };
+		try {
+			await share(`onramp ${flowTitle(flow)}`, saved);
+		} catch (error) {
+			text(this.story, `This page could not be saved: ${(error as Error).message}`);
+		}
+	}
+
 	private point(x: number): void {
 		this.moment = Math.round(x * 1000) / 1000;
-		const query = new URLSearchParams({ t: String(this.moment) });
-		history.replaceState(null, "", address(`flow/${this.id}`, query));
+		this.showAddress();
 		say(`This moment has an address now: ${this.moment} s`);
 		this.schedule();
 	}
@@ -124,51 +249,33 @@ class FlowView {
 		return h("button", { type: "button", "aria-pressed": "false", "data-scope": scope, hidden, click }, label);
 	}
 
-	private take(next: FlowDetail): void {
-		const take = (name: Scope, change: Change | null): void => {
-			if (change) this.pasts[name].take(change);
-		};
-		take("beginning", next.beginning);
-		take("life", next.life);
-		take("recent", next.recent);
-		this.incidents.splice(next.incidents_from, Infinity, ...next.incidents);
-		this.shadow = next.shadow ?? this.shadow;
-		this.detail = next;
-		this.schedule();
-	}
-
-	/** What is worth seeing first: the slow start where it was seen, else all there is. */
-	private scope(flow: FlowDetail): Scope {
-		if (this.chosen && (this.chosen !== "recent" || flow.recent)) return this.chosen;
-		const { exit } = flow;
-		const first = this.pasts.beginning.columns.at_us[0];
-		const seen = first != null && (!exit || first <= flow.started_us + exit.since_start_us);
-		return seen && flow.state !== "adopted" ? "beginning" : "life";
-	}
-
 	private schedule(): void {
 		if (!this.scheduled) this.scheduled = requestAnimationFrame(() => this.draw());
 	}
 
 	private draw(): void {
 		this.scheduled = 0;
-		if (!this.detail) return;
-		const flow = this.detail;
+		const { known, other } = this;
+		if (!known.detail) return;
+		const flow = known.detail;
 		this.drawHead(flow);
 		for (const { show, value } of this.tiles) text(value, show(flow));
-		const scope = this.scope(flow);
+		const scope = this.chosen && (this.chosen !== "recent" || flow.recent) ? this.chosen : known.scope();
 		this.drawButtons(flow, scope);
-		const moment = Number.isFinite(this.moment) ? this.moment : null;
-		this.charts.draw({ ...series(flow, this.pasts[scope], this.incidents, this.shadow), moment });
-		othersView(this.others, flow, this.shadow);
+		const moment: Moment | null =
+			this.moment == null
+				? null
+				: { x: this.moment, label: `${this.moment.toFixed(2)} s`, color: color("quiet") };
+		this.charts.draw({ ...series(flow, known, scope), moment });
+		// The newest seconds of both have no start in common.
+		this.comparison.draw(known, other, scope === "recent" ? "life" : scope, moment);
+		othersView(this.others, flow, known.shadow);
 		this.evidence.draw(flow);
 		this.drawParameters(flow);
 	}
 
 	private drawHead(flow: FlowDetail): void {
-		const local = format.end(flow.local_address, flow.local_port);
-		const remote = format.end(flow.remote_address, flow.remote_port);
-		text(this.title, flow.local_port || flow.remote_port ? `${local} → ${remote}` : `Flow ${this.id}`);
+		text(this.title, flowTitle(flow));
 		const { exit } = flow;
 		fill(
 			this.chips,
@@ -197,7 +304,7 @@ class FlowView {
 			h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, String(value))),
 		);
 		const generation = `Generation ${flow.parameters_generation} of set ${flow.parameter_set}. `;
-		const link = !recording() && h("a", { href: address("algorithms") }, "Tune them");
+		const link = !recording() && !isSaved() && h("a", { href: address("algorithms") }, "Tune them");
 		fill(
 			this.parameters,
 			h("h2", {}, "Parameters of this flow"),
@@ -210,8 +317,8 @@ class FlowView {
 }
 
 /** A flow's past as its charts take it. */
-function series(flow: FlowDetail, past: Past, incidents: Incident[], shadow: Shadow | null): Omit<Series, "moment"> {
-	const { columns } = past;
+function series(flow: FlowDetail, known: Known, scope: Scope): Omit<Series, "moment"> {
+	const { columns } = known.pasts[scope];
 	const seconds = (us: number): number => (us - flow.started_us) / 1e6;
 	const exit = flow.exit ? { x: flow.exit.since_start_us / 1e6, label: format.words(flow.exit.reason) } : null;
 	const { track } = flow.evidence;
@@ -250,10 +357,10 @@ function series(flow: FlowDetail, past: Past, incidents: Incident[], shadow: Sha
 		},
 		exit,
 		slowStart: flow.state === "adopted" ? null : [0, exit?.x ?? Infinity],
-		incidents: incidents
+		incidents: known.incidents
 			.filter((one) => one.at_us <= last)
 			.map((one) => ({ x: seconds(one.at_us), what: one.what, acknowledged: one.acknowledged_bytes })),
-		others: (shadow?.findings ?? []).flatMap(({ exit, algorithm }) =>
+		others: (known.shadow?.findings ?? []).flatMap(({ exit, algorithm }) =>
 			exit && algorithm !== flow.algorithm
 				? [{ x: exit.since_start_us / 1e6, algorithm, cwnd: exit.cwnd_segments }]
 				: [],

@@ -1,9 +1,10 @@
 // All flows: a list of any length, of which only what is seen is in the document.
 
 import { get, live } from "./api";
+import { ControlsTable, controlsText } from "./controls";
 import { fill, h, text } from "./dom";
 import * as format from "./format";
-import type { Flow, LiveFlows, Status } from "./schema";
+import type { Flow, LiveFlows, Others, Status } from "./schema";
 import { address, isLive, recording } from "./source";
 
 const ROW = 40;
@@ -17,6 +18,8 @@ const SCROLL = 120;
 interface Column {
 	key: string;
 	title: string;
+	/** What it is, where its title is short. */
+	long?: string;
 	sort?: string;
 	class?: string;
 	show(flow: Flow): string;
@@ -40,7 +43,14 @@ const COLUMNS: Column[] = [
 	{ key: "algorithm", title: "Algorithm", sort: "algorithm", show: (flow) => flow.algorithm },
 	{ key: "state", title: "State", sort: "state", show: (flow) => state(flow) },
 	{ key: "exit", title: "Exit / BDP", sort: "exit_bdp", class: "number", show: (flow) => format.exitOverBdp(flow) },
-	{ key: "lost", title: "Lost", sort: "lost", class: "number", show: (flow) => format.lost(flow) },
+	{
+		key: "lost",
+		title: "Lost",
+		long: "Time lost by the exit: the worst come first",
+		sort: "lost",
+		class: "number",
+		show: (flow) => format.lost(flow),
+	},
 	{ key: "cwnd", title: "cwnd", sort: "cwnd", class: "number", show: (flow) => format.segments(flow.cwnd_segments) },
 	{ key: "rtt", title: "RTT", sort: "rtt", class: "number", show: (flow) => format.time(flow.rtt_us) },
 	{ key: "rate", title: "Rate", sort: "rate", class: "number", show: (flow) => format.rate(flow.rate_bps) },
@@ -99,6 +109,8 @@ class FlowsView {
 	private order: string[] = [];
 	private first = 0;
 	private listed: (LiveFlows & { groups: NonNullable<LiveFlows["groups"]> }) | null = null;
+	/** Flows of other controls, where nothing is attached. */
+	private others: Others | null = null;
 	private chosen: string | null = null;
 	/** Place in the list of a flow to be chosen as soon as it arrives. */
 	private wanted: number | null = null;
@@ -112,8 +124,11 @@ class FlowsView {
 	private readonly wrong = h("p", { id: "wrong", class: "wrong", role: "alert" });
 	private readonly summary = h("p", { class: "summary", role: "status" }, "Waiting for flows …");
 	private readonly heads: HTMLElement[];
+	private readonly rows: HTMLElement;
 	private readonly body = h("div", { class: "body", role: "rowgroup" });
 	private readonly empty = h("p", { class: "empty" });
+	private readonly controls = new ControlsTable();
+	private readonly form: HTMLElement;
 	private readonly scroller: HTMLElement;
 	private readonly pool: HTMLElement[] = [];
 	private readonly observer = new ResizeObserver(() => this.schedule());
@@ -132,8 +147,11 @@ class FlowsView {
 		};
 		this.search = this.searchInput();
 		this.heads = COLUMNS.map((column) => this.columnHead(column));
+		this.form = this.searchForm();
+		const head = h("div", { class: "row head", role: "row" }, ...this.heads);
+		this.rows = h("div", { class: "table", role: "table", "aria-label": "Flows" }, head, this.body);
 		this.scroller = this.table();
-		fill(main, h("h1", { class: "hidden" }, "All flows"), this.form(), this.wrong, this.summary, this.scroller);
+		fill(main, h("h1", { class: "hidden" }, "All flows"), this.form, this.wrong, this.summary, this.scroller);
 		this.observer.observe(this.scroller);
 		document.addEventListener("keydown", this.onKey);
 		this.listen();
@@ -164,7 +182,7 @@ class FlowsView {
 		});
 	}
 
-	private form(): HTMLElement {
+	private searchForm(): HTMLElement {
 		const group = h(
 			"select",
 			{ id: "group", change: () => this.ask({ group: group.value }) },
@@ -189,17 +207,18 @@ class FlowsView {
 	}
 
 	private columnHead(column: Column): HTMLElement {
-		const button = h("button", { type: "button", click: () => this.sortBy(column) }, column.title);
+		const click = (): void => this.sortBy(column);
+		const button = h("button", { type: "button", title: column.long, click }, column.title);
 		return h("div", { role: "columnheader", class: cellClass(column) }, button);
 	}
 
 	private table(): HTMLElement {
-		const head = h("div", { class: "row head", role: "row" }, ...this.heads);
 		const scroller = h(
 			"div",
 			{ class: "scroller", tabindex: "0", "aria-label": "Flows; arrow keys choose, Enter opens" },
-			h("div", { class: "table", role: "table", "aria-label": "Flows" }, head, this.body),
+			this.rows,
 			this.empty,
+			this.controls.element,
 		);
 		scroller.addEventListener("scroll", () => this.schedule(), { passive: true });
 		return scroller;
@@ -248,7 +267,14 @@ class FlowsView {
 		const query = this.query();
 		query.set("limit", String(WINDOW));
 		if (this.first) query.set("offset", String(this.first));
-		this.close = live(query, { flows: (news) => this.take(news), attached: this.onAttached });
+		this.close = live(query, {
+			flows: (news) => this.take(news),
+			attached: (status) => {
+				this.onAttached(status);
+				this.others = status.others;
+				this.schedule();
+			},
+		});
 	}
 
 	private showSort(): void {
@@ -336,9 +362,19 @@ class FlowsView {
 	private draw(): void {
 		this.scheduled = 0;
 		if (!this.listed) return;
+		const others = this.listed.total === 0 && isLive() && !recording() ? this.others : null;
+		this.form.hidden = others != null;
+		this.rows.hidden = others != null;
+		this.controls.element.hidden = !others?.flows.length;
+		if (others) {
+			this.controls.draw(others);
+			text(this.summary, controlsText(others));
+			text(this.empty, others.flows.length > 0 ? "" : NOTHING_LIVE);
+			return;
+		}
 		this.drawSummary(this.listed);
 		this.drawRows();
-		this.scroller.querySelector(".table")?.setAttribute("aria-rowcount", String(this.length() + 1));
+		this.rows.setAttribute("aria-rowcount", String(this.length() + 1));
 		this.follow(...this.places());
 	}
 

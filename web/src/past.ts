@@ -20,6 +20,12 @@ export class Past {
 		return this.columns.at_us.length;
 	}
 
+	/** All of it, as one that knows nothing takes it. */
+	whole(): Change {
+		const { generation, oldest, columns } = this;
+		return { generation, oldest, first: oldest, until_us: [], ...columns } as Change;
+	}
+
 	/** Takes over what is new. */
 	take(change: Change): void {
 		const end = this.oldest + this.length;

@@ -30,7 +30,7 @@ export interface Series {
 	/** Windows on a logarithmic axis. */
 	logarithmic: boolean;
 	/** A moment to be pointed at. */
-	moment: number | null;
+	moment: Moment | null;
 	rate: Values;
 	pacing: Values;
 	/** What its algorithm watches. */
@@ -90,8 +90,7 @@ export class FlowCharts {
 	draw(flow: Series): void {
 		const [c0, c1, c2, c3, exit] = [color("c0"), color("c1"), color("c2"), color("c3"), color("exit")];
 		const moments: Moment[] = flow.exit ? [{ x: flow.exit.x, label: `exit: ${flow.exit.label}`, color: exit }] : [];
-		if (flow.moment != null)
-			moments.push({ x: flow.moment, label: `${flow.moment.toFixed(2)} s`, color: color("quiet") });
+		if (flow.moment) moments.push(flow.moment);
 		const common = { x: flow.x, moments, slowStart: flow.slowStart };
 		const segments = (value: number): string => format.count(Math.round(value));
 		const paint = (what: string): string =>

@@ -3,12 +3,12 @@
 // offline.mjs CHROMIUM URL
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { chromium } from "playwright-core";
+import { launch } from "./browser.mjs";
 
 const [chromiumPath, url] = process.argv.slice(2);
 const RECORDING = "../recording/src/tests/recorded";
 
-const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
+const browser = await launch(chromiumPath);
 const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
 page.setDefaultTimeout(60_000);
 const errors = [];

@@ -3,12 +3,12 @@
 // open.mjs CHROMIUM URL
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { chromium } from "playwright-core";
+import { launch } from "./browser.mjs";
 
 const [chromiumPath, url] = process.argv.slice(2);
 const RECORDING = "../recording/src/tests/recorded";
 
-const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
+const browser = await launch(chromiumPath);
 const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
 page.setDefaultTimeout(60_000);
 const errors = [];
@@ -112,6 +112,59 @@ await drop([["broken.json", "{"]]);
 await refused("broken.json");
 await drop([["acks-000001.parquet", "PAR1 but not really PAR1"]]);
 await refused("acks-000001.parquet");
+
+// Where nothing is attached, flows of all controls, as the server says: until something is. What is in them is text.
+const script = '<img src=x onerror="window.taken=1">';
+const other = (number, more) => ({
+	local_address: "192.0.2.1",
+	local_port: 443,
+	remote_address: `198.51.100.${number}`,
+	remote_port: 40_000,
+	tcp_state: "established",
+	cookie: number,
+	congestion_control: "cubic",
+	limited: "receive_window",
+	cwnd_segments: 117,
+	ssthresh_segments: null,
+	smoothed_rtt_us: 52_300,
+	min_rtt_us: null,
+	acknowledged_bytes: 2_000_000,
+	retransmitted_segments: 3,
+	delivery_rate_bytes_per_s: 1_250_000,
+	delivery_rate_app_limited: false,
+	...more,
+});
+const flows = [other(1), other(2, { congestion_control: script, limited: null, delivery_rate_app_limited: true })];
+const status = { schema: 1, algorithms: [], consumers: [], selection: null, unreadable: null };
+const listed = { schema: 1, full: true, total: 0, matched: 0, lost_events: 0, unobserved_us: 0, order: [], flows: [] };
+let events = { flows: listed, attached: { ...status, others: { total: 1_234, flows } } };
+const said = () => Object.entries(events).map(([name, body]) => `event: ${name}\ndata: ${JSON.stringify(body)}\n\n`);
+await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: said().join("") }));
+await page.goto(`${url}#/population`);
+await page.goto(`${url}#/flows`);
+const controls = page.locator(".controls");
+await controls.locator("tbody tr").nth(1).waitFor();
+const cells = (row) => controls.locator("tbody tr").nth(row).locator("td").allInnerTexts();
+assert.deepEqual(await cells(0), [
+	"198.51.100.1:40000",
+	"192.0.2.1:443",
+	"cubic",
+	"receive window",
+	"117",
+	"52.3 ms",
+	"10.0 Mbit/s",
+	"2.00 MB",
+	"3",
+]);
+assert.deepEqual((await cells(1)).slice(2, 7), [script, "–", "117", "52.3 ms", "≥ 10.0 Mbit/s"]);
+assert.match(await page.locator(".summary").innerText(), /^Nothing is attached.* 2 of 1,234 /);
+await fits();
+await page.locator("#search").waitFor({ state: "hidden" });
+assert.equal(await page.evaluate(() => window.taken), undefined);
+events = { flows: listed, attached: { ...status, others: null } };
+await page.locator(".empty", { hasText: "No flow yet" }).waitFor();
+assert.ok(await controls.isHidden());
+await page.locator("#search").waitFor();
 
 assert.deepEqual(errors, []);
 await browser.close();

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { chromium } from "playwright-core";
+import { launch, saved } from "./browser.mjs";
 
 const [chromiumPath, url, port, tokenFile] = process.argv.slice(2);
 const token = readFileSync(tokenFile, "utf8").trim();
@@ -20,7 +20,7 @@ async function please(what) {
 	assert.equal(value, what);
 }
 
-const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
+const browser = await launch(chromiumPath);
 const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
 const page = await context.newPage();
 page.setDefaultTimeout(PATIENCE);
@@ -92,23 +92,13 @@ for (const [before, after] of [
 	await axis.click();
 	assert.equal(await axis.getAttribute("aria-pressed"), after);
 }
-const saved = page.waitForEvent("download");
-await page.getByRole("button", { name: "Window: save the values as CSV" }).click();
-const download = await saved;
-assert.equal(download.suggestedFilename(), "window.csv");
-const [columns, ...values] = readFileSync(await download.path(), "utf8")
-	.trim()
-	.split("\n");
+const values = await saved(page, page.getByRole("button", { name: "Window: save the values as CSV" }));
+assert.equal(values.name, "window.csv");
+const [columns, ...rows] = values.bytes.toString().trim().split("\n");
 assert.match(columns, /^seconds,.*cwnd$/);
-assert.ok(values.length > 0 && values.every((row) => row.split(",").length === columns.split(",").length));
-const picture = page.waitForEvent("download");
-await page.getByRole("button", { name: "Window: save the chart as PNG" }).click();
-assert.equal(
-	readFileSync(await (await picture).path())
-		.subarray(1, 4)
-		.toString(),
-	"PNG",
-);
+assert.ok(rows.length > 0 && rows.every((row) => row.split(",").length === columns.split(",").length));
+const picture = await saved(page, page.getByRole("button", { name: "Window: save the chart as PNG" }));
+assert.equal(picture.bytes.subarray(1, 4).toString(), "PNG");
 await page
 	.locator(".chart .u-over")
 	.first()

@@ -2,11 +2,11 @@
 //
 // token.mjs CHROMIUM URL TOKEN
 import assert from "node:assert/strict";
-import { chromium } from "playwright-core";
+import { launch } from "./browser.mjs";
 
 const [chromiumPath, url, token] = process.argv.slice(2);
 
-const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
+const browser = await launch(chromiumPath);
 const page = await browser.newPage();
 page.setDefaultTimeout(60_000);
 const errors = [];

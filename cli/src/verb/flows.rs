@@ -7,11 +7,12 @@ use onramp_loader::abi::Start;
 use onramp_loader::algorithm::{Algorithm, Export, OUTCOME_MAX, StartEnd, StartPhase};
 use onramp_loader::{Base, Flow, Phase};
 use onramp_net::Namespace;
+use onramp_net::sock_diag::SockDiag;
 use onramp_recording::rows::ExitRecordRow;
 use serde::Serialize;
 
 use super::ends::{Ends, canonical};
-use super::others::{self, Other};
+use super::others::{self, OtherFlow};
 use super::why::{Asker, Why};
 use crate::failure::{PARTIAL, Usage};
 use crate::filter::Filter;
@@ -71,7 +72,7 @@ struct Listing {
     flows: Vec<ListedFlow>,
     /// Where nothing is attached: flows of other controls.
     #[serde(skip_serializing_if = "Option::is_none")]
-    others: Option<Vec<Other>>,
+    others: Option<Vec<OtherFlow>>,
     /// Algorithms whose pins cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<Broken>,
@@ -101,7 +102,7 @@ struct Found {
     flows: Vec<Flow>,
     whys: Vec<Option<Why>>,
     /// Where nothing is attached.
-    others: Option<Vec<Other>>,
+    others: Option<Vec<OtherFlow>>,
 }
 
 #[derive(Serialize)]
@@ -265,7 +266,9 @@ fn find(namespace: Option<String>, filter: &Filter, ask: bool) -> anyhow::Result
     flows.sort_by_key(|flow| (flow.remote, flow.local));
     let mut asker = ask.then(Asker::here).transpose()?;
     let whys = flows.iter().map(|flow| asker.as_mut().map(|asker| asker.ask(flow))).collect();
-    let others = others::list(namespace.as_deref(), |local, remote| filter.matches(local, remote))?;
+    let others = others::list(&mut SockDiag::open()?, namespace.as_deref(), |local, remote| {
+        filter.matches(local, remote)
+    })?;
     Ok(Found { namespace, flows, whys, others })
 }
 

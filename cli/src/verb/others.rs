@@ -14,7 +14,7 @@ use crate::units::{show_bytes, show_us};
 
 /// A flow.
 #[derive(Debug, Serialize)]
-pub(super) struct Other {
+pub(super) struct OtherFlow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     #[serde(flatten)]
@@ -30,8 +30,13 @@ pub(super) struct Other {
     pub min_rtt_us: Option<u32>,
     pub acknowledged_bytes: u64,
     pub retransmitted_segments: u32,
+    /// As the kernel measured it last; of one that had nothing to send, what it sent.
+    pub delivery_rate_bytes_per_s: u64,
+    pub delivery_rate_app_limited: bool,
     #[serde(skip)]
-    pub shown: [String; 2],
+    pub local: SocketAddr,
+    #[serde(skip)]
+    pub remote: SocketAddr,
 }
 
 /// Columns of the table, `>` before those of numbers.
@@ -48,14 +53,13 @@ pub(super) const TITLES: [&str; 10] = [
     ">RETRANSMITTED",
 ];
 
-impl Other {
+impl OtherFlow {
     /// As the titles have it.
     pub fn cells(&self) -> [String; TITLES.len()] {
         let dash = || "-".to_owned();
-        let [remote, local] = &self.shown;
         [
-            local.clone(),
-            remote.clone(),
+            canonical(self.local),
+            canonical(self.remote),
             self.congestion_control.clone(),
             self.limited.map_or_else(dash, Limit::title),
             self.cwnd_segments.to_string(),
@@ -68,34 +72,34 @@ impl Other {
     }
 }
 
-/// Those of the current network namespace with these ends, local and remote; `None`: something is attached.
+/// Those of the network namespace of `sockets` with these ends, local and remote; `None`: something is attached.
 pub(super) fn list(
+    sockets: &mut SockDiag,
     namespace: Option<&str>,
     wanted: impl Fn(SocketAddr, SocketAddr) -> bool,
-) -> anyhow::Result<Option<Vec<Other>>> {
+) -> anyhow::Result<Option<Vec<OtherFlow>>> {
     if !onramp_loader::pinned()?.is_empty() {
         return Ok(None);
     }
     let mut found = Vec::new();
-    SockDiag::open()?.dump(States::CONNECTED, &[], |socket| {
+    sockets.dump(States::CONNECTED, &[], |socket| {
         if wanted(socket.local, socket.remote) {
             found.extend(other(namespace, socket));
         }
     })?;
-    found.sort_by(|one, other| one.shown.cmp(&other.shown));
+    found.sort_by_key(|flow| (flow.remote, flow.local));
     Ok(Some(found))
 }
 
 /// `None`: it has no control, or one of onramp.
-fn other(namespace: Option<&str>, socket: Socket) -> Option<Other> {
+fn other(namespace: Option<&str>, socket: Socket) -> Option<OtherFlow> {
     let sample = Sample::new(0, &socket).filter(|_| !is_ours(&socket))?;
     let info = sample.info;
-    Some(Other {
+    Some(OtherFlow {
         namespace: namespace.map(str::to_owned),
         ends: Ends::new(socket.local, socket.remote),
         tcp_state: socket.state.name(),
         cookie: socket.cookie,
-        shown: [canonical(socket.remote), canonical(socket.local)],
         congestion_control: socket.congestion_control?,
         limited: of_life(sample, 0),
         cwnd_segments: info.snd_cwnd,
@@ -104,6 +108,10 @@ fn other(namespace: Option<&str>, socket: Socket) -> Option<Other> {
         min_rtt_us: info.min_rtt_us,
         acknowledged_bytes: info.bytes_acked,
         retransmitted_segments: info.retrans_total,
+        delivery_rate_bytes_per_s: info.delivery_rate_bytes_per_s,
+        delivery_rate_app_limited: info.delivery_rate_app_limited,
+        local: socket.local,
+        remote: socket.remote,
     })
 }
 
@@ -117,10 +125,36 @@ pub(super) const WHAT: &str =
     "Nothing is attached. These are the flows of all controls; `onramp explain` says what they wait for.";
 
 /// A table, and what it is of.
-pub(super) fn text(others: &[Other], output: &Output) -> String {
+pub(super) fn text(others: &[OtherFlow], output: &Output) -> String {
     let mut table = Table::new(TITLES);
     for flow in others {
         table.push(flow.cells());
     }
     format!("{WHAT}\n{}", table.render(output))
+}
+
+#[cfg(test)]
+impl OtherFlow {
+    /// One from this end to that, whose receiver has acknowledged so much.
+    pub fn example(local: &str, remote: &str, congestion_control: &str, acknowledged_bytes: u64) -> Self {
+        let (local, remote) = (local.parse().unwrap(), remote.parse().unwrap());
+        Self {
+            namespace: None,
+            ends: Ends::new(local, remote),
+            tcp_state: "established",
+            cookie: 1,
+            congestion_control: congestion_control.to_owned(),
+            limited: Some(Limit::ReceiveWindow),
+            cwnd_segments: 117,
+            ssthresh_segments: Some(94),
+            smoothed_rtt_us: 52_300,
+            min_rtt_us: None,
+            acknowledged_bytes,
+            retransmitted_segments: 3,
+            delivery_rate_bytes_per_s: 1_250_000,
+            delivery_rate_app_limited: false,
+            local,
+            remote,
+        }
+    }
 }

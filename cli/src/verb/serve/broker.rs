@@ -11,6 +11,7 @@ use onramp_loader::{Changes, Error, Kind, WaitWhile};
 
 use super::channel::Channel;
 use super::evidence::{Evidence, Shadow};
+use super::others::Watch;
 use super::row::FlowSummary;
 use super::status::Status;
 use super::token::Token;
@@ -122,6 +123,8 @@ pub(super) struct Broker<'a> {
     selection: Option<RulesSummary>,
     /// What acknowledgments cost, if it is measured.
     pub meter: Option<Meter>,
+    /// Flows of other controls; `None`: nothing is live.
+    pub others: Option<Watch>,
 }
 
 impl<'a> Broker<'a> {
@@ -146,6 +149,7 @@ impl<'a> Broker<'a> {
             status: Status::default(),
             selection: None,
             meter: None,
+            others: None,
         }
     }
 
@@ -190,6 +194,9 @@ impl<'a> Broker<'a> {
         }
         if self.source.is_some() && look.is_multiple_of(LOOKS_PER_SELECTION) {
             self.selection = RulesSummary::read(RULES_MAX);
+        }
+        if look.is_multiple_of(LOOKS_PER_STATUS) {
+            self.others.iter_mut().for_each(Watch::look);
         }
         if look.is_multiple_of(LOOKS_PER_STATUS) || self.status.is_due() {
             self.status()?;
@@ -238,7 +245,11 @@ impl<'a> Broker<'a> {
         {
             self.channel.say(&BrokerMessage::StatusRead(at_us))?;
         }
-        let text = self.status.document(self.selection.as_ref(), self.meter.as_ref())?;
+        let text = self.status.document(
+            self.selection.as_ref(),
+            self.meter.as_ref(),
+            self.others.as_ref().and_then(|watch| watch.found.as_ref()),
+        )?;
         if text != self.attached {
             self.attached.clone_from(&text);
             self.channel.say(&BrokerMessage::Attached(text))?;

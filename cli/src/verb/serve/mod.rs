@@ -6,6 +6,7 @@ mod channel;
 mod confine;
 mod evidence;
 mod listen;
+mod others;
 mod privileges;
 mod row;
 mod setup;
@@ -37,6 +38,7 @@ use crate::settings::AlgorithmName;
 use broker::Broker;
 use channel::Channel;
 use listen::{Bound, Place, SocketFile};
+use others::Watch;
 pub(super) use row::network;
 use setup::{Setup, Tls};
 use token::Token;
@@ -49,7 +51,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Serve a web page with all flows live, a JSON API and metrics
 ///
 /// The page shows every flow with its window, RTT and exit, the flows as a population, and what is attached with its
-/// parameters. Flows of all network namespaces, as `onramp top`. Only this host can connect; to look from
+/// parameters. Flows of all network namespaces, as `onramp top`; where nothing is attached those of all controls in this
+/// one. Only this host can connect; to look from
 /// elsewhere forward the port by ssh, put a web server with TLS in front of a UNIX socket and name it with
 /// --allow-host, or listen at an address of the network with --tls-cert, --tls-key and --read-token-file. Without a
 /// token everybody who can connect may read: on a host with other users take a UNIX socket, which only its owner and
@@ -142,6 +145,7 @@ impl Serve {
             },
         };
         let shadows = (!candidates.is_empty()).then(|| Shadows::open(candidates)).transpose()?;
+        let others = (!self.offline).then(|| Watch::open(self.mask_addresses)).transpose()?;
         let meter = self.cost.then(|| Meter::open("serve")).transpose()?;
         let bound = listen::bound(&self.listen, self.socket_group.as_deref())?;
         let place = bound.place.clone();
@@ -165,6 +169,7 @@ impl Serve {
         let mut broker =
             Broker::new(source, shadows, Channel::new(ours, &signals)?, token, self.mask_addresses);
         broker.meter = meter;
+        broker.others = others;
         broker.until_ready(&signals)?;
         output.data(&listening, || format!("{}\n", listening.listening))?;
         let ended = broker.run(&signals);

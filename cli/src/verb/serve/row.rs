@@ -63,10 +63,7 @@ pub(super) struct FlowSummary {
 impl FlowSummary {
     /// Of a flow as it is now.
     pub fn new(flow: &live::Flow, mask: bool) -> Self {
-        let address = |end: SocketAddr| {
-            let address = end.ip().to_canonical();
-            if mask { network(address).address() } else { address }
-        };
+        let address = |end: SocketAddr| shown(end.ip(), mask);
         let row = Self {
             flow: flow.id,
             netns: flow.netns,
@@ -137,6 +134,11 @@ impl FlowSummary {
     pub fn reason(&self) -> &str {
         self.exit.as_ref().map_or(&self.state, |exit| &exit.reason)
     }
+}
+
+/// An address, or the first of its network in its place.
+pub(super) fn shown(address: IpAddr, mask: bool) -> IpAddr {
+    if mask { network(address).address() } else { address.to_canonical() }
 }
 
 /// The network of an address: 24 bits of IPv4, 48 of IPv6.

@@ -7,6 +7,7 @@ use onramp_loader::cost::Meter;
 use onramp_loader::{Error, pinned_status};
 use serde::Serialize;
 
+use super::others::Others;
 use super::privileges::{Confinement, confinement};
 use crate::output::Output;
 use crate::units::now_us;
@@ -44,6 +45,8 @@ struct Document<'a> {
     /// Where it is measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     costs: Option<Vec<Cost>>,
+    /// Where nothing is attached: flows of other controls in the server's network namespace.
+    others: Option<&'a Others>,
     /// None: it is as it was a second ago.
     unreadable: Option<&'a Unreadable>,
     /// Of the broker.
@@ -92,12 +95,14 @@ impl Status {
         &self,
         selection: Option<&RulesSummary>,
         meter: Option<&Meter>,
+        others: Option<&Others>,
     ) -> anyhow::Result<String> {
         let costs = meter.and_then(|meter| meter.read().ok());
         Output::document_text(&Document {
             brief: &self.brief,
             selection,
             costs: costs.map(|costs| costs.into_iter().map(Cost::from).collect()),
+            others,
             unreadable: self.unreadable.as_ref(),
             confinement: confinement(),
         })

@@ -9,7 +9,7 @@ use super::prompt::{Prompt, Purpose};
 use super::sort::Sort;
 use crate::filter::Filter;
 use crate::live::{Flow, FlowTable};
-use crate::verb::others::Other;
+use crate::verb::others::OtherFlow;
 use crate::verb::tune::changes;
 
 /// Rows by which PgUp and PgDn go.
@@ -43,7 +43,7 @@ const BUCKETS_MAX: usize = 512;
 pub(super) struct App {
     pub model: FlowTable,
     /// Flows of other controls, where nothing is attached.
-    pub others: Option<Vec<Other>>,
+    pub others: Option<Vec<OtherFlow>>,
     pub sort: Sort,
     pub reverse: bool,
     pub filter_text: String,
@@ -89,7 +89,7 @@ impl App {
     }
 
     /// Flows of other controls, where they are shown.
-    pub fn others_shown(&self) -> Option<&[Other]> {
+    pub fn others_shown(&self) -> Option<&[OtherFlow]> {
         self.others.as_deref().filter(|_| self.model.flows.is_empty())
     }
 

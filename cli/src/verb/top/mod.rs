@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use onramp_loader::{Changes, Tuned};
+use onramp_net::sock_diag::SockDiag;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::consumer::{self, Signals, Wanted};
@@ -78,12 +79,13 @@ impl Top {
         let mut screen = Screen::take()?;
         let theme = Theme { color: output.color() };
         let mut app = App::default();
+        let mut sockets = SockDiag::open()?;
         let mut looked: Option<Instant> = None;
         while !signals.came() {
             source.drain(&mut app.model)?;
             if looked.is_none_or(|at| at.elapsed() >= LOOK) {
                 looked = Some(Instant::now());
-                app.others = controls::list(None, |local, remote| {
+                app.others = controls::list(&mut sockets, None, |local, remote| {
                     filter.matches(local, remote) && app.passes(local, remote)
                 })?;
             }

@@ -8,17 +8,17 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::room;
 use super::theme::Theme;
-use crate::verb::others::{Other, TITLES, WHAT};
+use crate::verb::others::{OtherFlow, TITLES, WHAT};
 
 /// Columns by their number in the titles, in the order of this table; the last go first.
 const ORDER: [usize; TITLES.len()] = [1, 2, 8, 3, 4, 6, 0, 5, 7, 9];
 /// Cells that an address and a number are given at least, so that columns stay where they are.
 const LEAST: [u16; TITLES.len()] = [21, 21, 10, 20, 6, 8, 7, 7, 8, 8];
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, others: &[Other], theme: Theme) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, others: &[OtherFlow], theme: Theme) {
     let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     frame.render_widget(Line::raw(room::text(WHAT, above.width)), above);
-    let mut flows: Vec<&Other> = others.iter().collect();
+    let mut flows: Vec<&OtherFlow> = others.iter().collect();
     flows.sort_by_key(|flow| std::cmp::Reverse(flow.acknowledged_bytes));
     let rows: Vec<_> = flows.iter().take(below.height.into()).map(|flow| flow.cells()).collect();
     let columns = columns(&rows, below.width);

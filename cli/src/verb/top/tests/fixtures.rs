@@ -5,9 +5,6 @@ use onramp_loader::abi::{ExitRecord, FlowHeader, flow_flag};
 use onramp_loader::algorithm::{Algorithm, NO_THRESHOLD, OUTCOME_MAX, RoundPayload, find};
 use onramp_loader::telemetry::{EndEvent, EndPayload, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
-use crate::limits::Limit;
-use crate::verb::ends::{Ends, canonical};
-use crate::verb::others::Other;
 use crate::verb::top::app::App;
 
 /// No threshold yet.
@@ -171,24 +168,4 @@ pub(super) fn app() -> App {
     }
     add(exit(4, "plain", ExitReason::Loss));
     app
-}
-
-/// A flow of another control, to this peer, whose receiver has acknowledged so much.
-pub(super) fn other(remote: &str, congestion_control: &str, acknowledged_bytes: u64) -> Other {
-    let (local, remote) = ("192.0.2.1:443".parse().unwrap(), remote.parse().unwrap());
-    Other {
-        namespace: None,
-        ends: Ends::new(local, remote),
-        tcp_state: "established",
-        cookie: 1,
-        congestion_control: congestion_control.to_owned(),
-        limited: Some(Limit::ReceiveWindow),
-        cwnd_segments: 117,
-        ssthresh_segments: Some(94),
-        smoothed_rtt_us: 52_300,
-        min_rtt_us: None,
-        acknowledged_bytes,
-        retransmitted_segments: 3,
-        shown: [canonical(remote), canonical(local)],
-    }
 }

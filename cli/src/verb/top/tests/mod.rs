@@ -20,7 +20,8 @@ use ratatui::style::Color;
 use super::app::{Action, App};
 use super::screen;
 use super::theme::Theme;
-use fixtures::{NONE, app, begin, carried, end, event, exit_at, other, round};
+use crate::verb::others::OtherFlow;
+use fixtures::{NONE, app, begin, carried, end, event, exit_at, round};
 
 fn press(app: &mut App, keys: &str) -> Option<Action> {
     let mut action = None;
@@ -138,8 +139,8 @@ fn where_nothing_is_attached_the_flows_of_other_controls_are_shown_until_one_of_
     let mut app = App::default();
     assert!(screen_of(&app).contains("No flow yet"));
     app.others = Some(vec![
-        other("198.51.100.7:50000", "cubic", 2_000_000),
-        other("[2001:db8:0:1::1234:5678]:50001", "bbr", 81_000_000),
+        OtherFlow::example("192.0.2.1:443", "198.51.100.7:50000", "cubic", 2_000_000),
+        OtherFlow::example("192.0.2.1:443", "[2001:db8:0:1::1234:5678]:50001", "bbr", 81_000_000),
     ]);
     check("others", &app);
     for width in 1..200 {

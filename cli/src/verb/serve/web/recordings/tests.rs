@@ -179,6 +179,13 @@ fn a_page_without_live_flows_does_not_claim_to_be_live() {
     assert!(script.status().unwrap().success(), "web/tests/offline.mjs says what was wrong");
 }
 
+#[test]
+fn a_browser_zooms_compares_two_flows_and_saves_its_page() {
+    let server = Server::offline();
+    let Some(mut script) = super::super::load::script("flow.mjs", server.address) else { return };
+    assert!(script.status().unwrap().success(), "web/tests/flow.mjs says what was wrong");
+}
+
 /// Of a flow that doubles its window for so many rounds of 100 ms, exited slow start in the fifth, and then had four more
 /// rounds at its peak or none.
 fn doubling(rounds: u64, kept: bool) -> Vec<(String, Vec<u8>)> {

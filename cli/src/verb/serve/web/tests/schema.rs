@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 
 use super::{TOKEN, left, listed, row};
 use crate::live::{Cursor, History, Incident, Point};
+use crate::verb::others::OtherFlow;
+use crate::verb::serve::others::Others;
 use crate::verb::serve::web::api::DOCUMENT;
 use crate::verb::serve::web::guard::Policy;
 use crate::verb::serve::web::hub::Hub;
@@ -285,13 +287,15 @@ impl Draw {
 fn hub() -> (Hub, UnixStream) {
     let hub = Hub::new(Policy::default(), true);
     hub.receive(listed(vec![left(), row(2, "[2001:db8::7]:443", "best")]));
+    let other = OtherFlow::example("192.0.2.1:443", "198.51.100.7:50000", "cubic", 2_000_000);
     hub.receive(BrokerMessage::Attached(
         json!({"schema": 1, "algorithms": [{
             "algorithm": "search", "congestion_control": "onramp_search", "state": "unreadable", "explanation": "why",
         }], "unreadable": {"reason": "locked", "error": "why", "last_read_us": null},
         "confinement": {"seccomp": true, "landlock": "none"}, "consumers": [{
             "name": "serve", "pid": 7, "level": "round", "sampling": 1, "ring_bytes": 16, "lost_events": 3, "unobserved_us": 0,
-        }], "selection": {"active": true, "rules": 1, "first": ["dst 198.51.100.0/24"]}})
+        }], "selection": {"active": true, "rules": 1, "first": ["dst 198.51.100.0/24"]},
+        "others": Others::new(vec![other], false)})
         .to_string(),
     ));
     let (mut broker, theirs) = UnixStream::pair().unwrap();

@@ -1,0 +1,175 @@
+// A flow's page in a real browser: zoom, a second flow next to it, and the page as a file; started by
+// cli/src/verb/serve/web/recordings/tests.rs.
+//
+// flow.mjs CHROMIUM URL
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { launch, saved } from "./browser.mjs";
+
+const [chromiumPath, url] = process.argv.slice(2);
+const SEGMENT = 1000;
+
+/** Rows of a flow that doubles its window each round trip up to a most, and keeps it then. */
+function rows(flow, rttUs, most) {
+	const all = [];
+	let [at, acknowledged, window] = [1_000_000 + flow, 0, 10];
+	for (let round = 0; round < 12; round += 1) {
+		for (let part = 1; part <= 10; part += 1) {
+			const bytes = acknowledged + Math.floor((window * part * SEGMENT) / 10);
+			const sent = bytes + window * SEGMENT;
+			all.push([flow, at + (part * rttUs) / 10, bytes, sent, rttUs, window, window, SEGMENT, 0].join());
+		}
+		acknowledged += window * SEGMENT;
+		at += rttUs;
+		window = Math.min(2 * window, most);
+	}
+	return all;
+}
+const columns =
+	"flow,at_us,acknowledged_bytes,sent_bytes,rtt_us,cwnd_segments,in_flight_segments,mss_bytes,app_limited";
+const recording = [columns, ...rows(1, 50_000, 640), ...rows(2, 100_000, 160), ""].join("\n");
+
+const browser = await launch(chromiumPath);
+const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const complaints = [];
+/** A page that takes nothing from elsewhere. */
+async function opened(address, from = url) {
+	const page = await context.newPage();
+	page.setDefaultTimeout(60_000);
+	page.on("pageerror", (error) => complaints.push(error.message));
+	page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+	page.on("request", (request) => /^(blob|data):/.test(request.url()) || asked(request.url(), from));
+	await page.goto(address);
+	return page;
+}
+const asked = (address, from) => address.startsWith(from) || complaints.push(`asked elsewhere: ${address}`);
+
+const page = await opened(url);
+await page.locator(".empty").waitFor();
+await page.evaluate((text) => {
+	const data = new DataTransfer();
+	data.items.add(new File([text], "acks.csv"));
+	document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+}, recording);
+await page.locator(".row.flow").nth(1).waitFor();
+const named = new URL(page.url()).hash.split("recording=")[1];
+await page.evaluate((next) => (location.hash = next), `#/flow/1?recording=${named}`);
+
+// Zoom by dragging and by keys, in all charts at once; the whole is there again by a button, a key or a double click.
+const charts = page.locator(".charts:not(.compared) .chart:visible .u-over");
+await charts.first().waitFor();
+/** From when to when the charts show, by what the pointer says at their edges. */
+async function stretch(on = page) {
+	const ends = [];
+	for (const edge of [1, -1]) {
+		const over = on.locator(".charts:not(.compared) .chart:visible .u-over").nth(1);
+		await over.scrollIntoViewIfNeeded();
+		const { x, y, width, height } = await over.boundingBox();
+		await on.mouse.move(edge > 0 ? x + 1 : x + width - 1, y + height / 2);
+		const said = await on.locator(".charts:not(.compared) .legend").nth(1).getAttribute("data-at");
+		ends.push(Number(/at (-?[0-9.]+) s/.exec(said)?.[1]));
+	}
+	return ends;
+}
+const length = ([from, to]) => to - from;
+const whole = await stretch();
+assert.ok(length(whole) > 0.4, `${whole}`);
+const { x, y, width, height } = await charts.first().boundingBox();
+await page.mouse.move(x + 0.25 * width, y + height / 2);
+await page.mouse.down();
+await page.mouse.move(x + 0.5 * width, y + height / 2, { steps: 5 });
+await page.mouse.up();
+const all = page.getByRole("button", { name: "All of it" });
+await all.waitFor();
+const zoomed = await stretch();
+assert.ok(length(zoomed) < 0.35 * length(whole) && zoomed[0] > whole[0], `${zoomed} of ${whole}`);
+// Neither do new values end it, nor are charts that are made anew without it.
+await charts.first().click({ position: { x: 90, y: 60 } });
+assert.match(page.url(), /[?&]t=[0-9.]+/);
+assert.deepEqual(await stretch(), zoomed);
+await page.keyboard.press("t");
+assert.deepEqual(await stretch(), zoomed);
+await page.keyboard.press("ArrowRight");
+const later = await stretch();
+assert.ok(later[0] > zoomed[0] && later[1] > zoomed[1], `${later} after ${zoomed}`);
+await page.keyboard.press("+");
+assert.ok(length(await stretch()) < length(zoomed));
+await all.click();
+assert.deepEqual(await stretch(), whole);
+await page.keyboard.press("+");
+await all.waitFor();
+await page.keyboard.press("0");
+await all.waitFor({ state: "hidden" });
+await page.keyboard.press("+");
+// Playwright has no double click in Firefox.
+await charts.first().dispatchEvent("dblclick");
+await all.waitFor({ state: "hidden" });
+
+// A second flow: curves of both, figures of both, and an address that has it.
+const compared = page.locator(".compared");
+assert.ok(await compared.isHidden());
+await page.getByLabel("Compare with").selectOption("2");
+await compared.locator(".chart canvas").nth(1).waitFor();
+assert.match(new URL(page.url()).hash, /[?&]with=2(&|$)/);
+const legend = await compared.locator(".legend").first().innerText();
+assert.ok(legend.includes("this") && legend.includes("other"), legend);
+const figure = (name) => compared.locator("tr", { hasText: name }).locator("td").allInnerTexts();
+assert.deepEqual(await figure("min RTT"), ["50.0 ms", "100 ms"]);
+const [one, two] = await figure("delivered");
+assert.notEqual(one, two);
+await compared
+	.locator(".u-over")
+	.first()
+	.click({ position: { x: 90, y: 60 } });
+const address = page.url();
+assert.match(new URL(address).hash, /with=2.*t=[0-9.]+/);
+const linked = await opened(address);
+await linked.locator(".compared .chart canvas").nth(1).waitFor();
+assert.equal(await linked.getByLabel("Compare with").inputValue(), "2");
+assert.equal(linked.url(), address);
+await linked.goto(address.replace("with=2", "with=77"));
+await linked.reload();
+await linked.locator(".picker .wrong", { hasText: "not known" }).waitFor();
+assert.ok(await linked.locator(".compared").isHidden());
+await linked.close();
+for (const colorScheme of ["light", "dark"]) {
+	await page.emulateMedia({ colorScheme });
+	for (const wide of [390, 1280]) {
+		await page.setViewportSize({ width: wide, height: 860 });
+		const needed = await page.evaluate(() => document.documentElement.scrollWidth);
+		assert.ok(needed <= wide, `a flow's page is ${needed} wide on ${wide}`);
+	}
+}
+
+// The page as a file: opened without a server it has the same, and asks for nothing.
+const { name, bytes } = await saved(page, page.getByRole("button", { name: "Save page" }));
+assert.match(name, /^onramp-.*\.html$/);
+assert.ok(bytes.length < 1_000_000, `${bytes.length}`);
+const directory = mkdtempSync(join(tmpdir(), "onramp-page-"));
+const path = join(directory, name);
+writeFileSync(path, bytes);
+const file = await opened(pathToFileURL(path).href, "file:");
+await file.locator(".compared .chart canvas").nth(1).waitFor();
+const story = await page.locator(".story").innerText();
+assert.equal(await file.locator(".story").innerText(), story);
+for (const words of await page.locator(".tile dd").allInnerTexts())
+	assert.ok((await file.locator(".tiles").innerText()).includes(words), words);
+assert.deepEqual(await stretch(file), whole);
+await file.keyboard.press("+");
+await file.getByRole("button", { name: "All of it" }).waitFor();
+assert.ok(length(await stretch(file)) < length(whole));
+for (const name of ["Save page", "Compare with", "All flows"])
+	assert.equal(await file.getByText(name).isVisible(), false);
+await file.keyboard.press("1");
+await file.locator(".compared").waitFor();
+rmSync(directory, { recursive: true });
+await page.getByLabel("Compare with").selectOption("");
+assert.ok(await compared.isHidden());
+assert.ok(!page.url().includes("with="));
+
+assert.deepEqual(complaints, []);
+await browser.close();
+process.exit(0);
