@@ -240,8 +240,10 @@ fn a_flow_that_says_it_sent_more_than_there_is_or_for_ever_is_fitted_or_refused(
         rows.iter_mut().skip(150).for_each(change);
         fitted(rows)
     };
-    // Nothing that is bounded by the file alone: these are 2^62 bytes.
-    with(|row| row.sent_bytes += 1 << 62).unwrap();
+    let error = with(|row| row.sent_bytes += 1 << 62).unwrap_err();
+    assert!(error.contains("1 GiB"), "{error}");
+    // Nothing that is bounded by the file alone: these are 2^29 bytes, a packet each.
+    with(|row| (row.sent_bytes, row.mss_bytes) = (row.sent_bytes + (1 << 29), 1)).unwrap();
     let error = with(|row| row.at_us += 1 << 62).unwrap_err();
     assert!(error.contains("11 days"), "{error}");
     let error = with(|row| row.mss_bytes = 1 << 31).unwrap_err();

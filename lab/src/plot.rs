@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Exit, Flow};
-use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Line, Mark, Panel};
+use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Line, Mark, Panel, style};
 use crate::profile::Profile;
 
 /// Points of one curve at most; more than a figure is wide would not be visible.
@@ -44,7 +44,7 @@ impl Curve {
     }
 }
 
-/// Draws `plot.svg`: congestion window, bytes in flight and round-trip time against time, one below the other, one
+/// Draws `plot.svg`, with its points and its script beside it ([`Figure::write`]): congestion window, bytes in flight and round-trip time against time, one below the other, one
 /// curve per arm. Returns its path.
 ///
 /// # Errors
@@ -69,11 +69,10 @@ fn panel(title: &str, unit: &str, value: usize, level: (f64, &str), curves: &[Cu
         right = right.max(*at);
         top = top.max(values[value]);
     }
-    let line = |(number, curve): (usize, &Curve)| Line {
-        name: curve.name.clone(),
-        points: curve.points.iter().map(|(at, values)| (*at, values[value])).collect(),
-        colour: number,
-        dash: Dash::of_series(number),
+    let line = |(number, curve): (usize, &Curve)| {
+        let (colour, dash) = style(number, &curve.name);
+        let points = curve.points.iter().map(|(at, values)| (*at, values[value])).collect();
+        Line { name: curve.name.clone(), points, colour, dash }
     };
     let mut lines: Vec<_> = curves.iter().enumerate().map(line).collect();
     let points = vec![(0.0, level), (right, level)];
@@ -90,7 +89,10 @@ fn panel(title: &str, unit: &str, value: usize, level: (f64, &str), curves: &[Cu
 }
 
 fn exits(curves: &[Curve]) -> Vec<Mark> {
-    let mark = |(colour, curve): (usize, &Curve)| Some(Mark { name: String::new(), at: curve.exit?, colour });
+    let mark = |(number, curve): (usize, &Curve)| {
+        let (colour, _) = style(number, &curve.name);
+        Some(Mark { name: String::new(), at: curve.exit?, colour })
+    };
     curves.iter().enumerate().filter_map(mark).collect()
 }
 
@@ -113,6 +115,14 @@ mod tests {
         assert!(shown.y.to > 9.0, "all of the curve is seen");
         let marks = exits(&curves);
         assert_eq!((marks.len(), marks[0].at, marks[0].colour), (1, (2.0, 6.0), 1));
+    }
+
+    #[test]
+    fn the_oracle_has_its_colour_at_its_exit_too() {
+        let curves = [curve("oracle", Some((2.0, 6.0))), curve("cubic", Some((1.0, 3.0)))];
+        let shown = panel("Congestion window", "MB", 0, (5.0, "BDP"), &curves);
+        assert_eq!((shown.lines[0].colour, shown.lines[1].colour), (exits(&curves)[0].colour, 1));
+        assert_ne!(shown.lines[0].colour, 0);
     }
 
     #[test]

@@ -10,20 +10,7 @@ use crate::stats::{Bound, Summary};
 
 /// One row per arm: mean ± half of the 95 % confidence interval over the runs that count; ≥ where a run was cut off.
 pub fn comparison(comparison: &Comparison) -> String {
-    let mut table = Table::new([
-        "arm",
-        ">download s",
-        ">goodput Mb/s",
-        ">retransmitted",
-        ">queue drops",
-        ">exit s",
-        ">exit/BDP",
-        ">exit by",
-        ">early s",
-        ">max RTT ms",
-        ">valid",
-    ]);
-    comparison.arms.iter().for_each(|arm| table.push(row(arm, comparison.bdp_bytes)));
+    let table = arms(comparison);
     let amount = match comparison.amount {
         Amount::Bytes(bytes) => format!("{:.1} MB", bytes as f64 / 1e6),
         Amount::Seconds(seconds) => format!("{seconds} s"),
@@ -44,6 +31,29 @@ pub fn comparison(comparison: &Comparison) -> String {
         out += &over_the_same_seeds(paired, comparison);
     }
     out + &missing(comparison)
+}
+
+/// The same rows for a paper, as LaTeX.
+pub fn latex(comparison: &Comparison) -> String {
+    arms(comparison).latex()
+}
+
+fn arms(comparison: &Comparison) -> Table<11> {
+    let mut table = Table::new([
+        "arm",
+        ">download s",
+        ">goodput Mb/s",
+        ">retransmitted",
+        ">queue drops",
+        ">exit s",
+        ">exit/BDP",
+        ">exit by",
+        ">early s",
+        ">max RTT ms",
+        ">valid",
+    ]);
+    comparison.arms.iter().for_each(|arm| table.push(row(arm, comparison.bdp_bytes)));
+    table
 }
 
 /// What came before each run.

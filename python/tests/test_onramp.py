@@ -278,6 +278,23 @@ print("goes on")
         with self.assertRaisesRegex(ValueError, "give samples=True"):
             onramp.plot(onramp.simulate("geo", "cubic", repetitions=1, bytes="1M"))
 
+    def test_the_script_beside_a_figure_draws_it_in_the_format_and_width_that_are_wanted(self):
+        with tempfile.TemporaryDirectory() as place:
+            made = subprocess.run([LABORATORY, "model", "bod", "-o", "bod.svg"], cwd=place, capture_output=True, text=True)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            draw = [sys.executable, "bod.py"]
+            for kind, begin in (("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml")):
+                subprocess.run([*draw, "--format", kind, "--output", f"drawn.{kind}", "--log", "x"], cwd=place, check=True)
+                self.assertTrue(pathlib.Path(place, f"drawn.{kind}").read_bytes().startswith(begin))
+            subprocess.run([*draw, "--format", "png", "--width", "7in", "--output", "wide.png"], cwd=place, check=True)
+            width = int.from_bytes(pathlib.Path(place, "wide.png").read_bytes()[16:20], "big")
+            self.assertEqual(width, 7 * 300)
+            refused = subprocess.run([*draw, "--width", "7"], cwd=place, capture_output=True, text=True)
+            self.assertEqual(refused.returncode, 2)
+            drawn = pandas.read_csv(pathlib.Path(place, "bod-points.csv"))
+            self.assertEqual(set(drawn["kind"]), {"line", "mark"})
+            self.assertGreater(drawn["panel"].nunique(), 1)
+
     def test_the_version_is_that_of_the_programs(self):
         version = subprocess.run([LABORATORY, "--version"], capture_output=True, text=True).stdout
         self.assertEqual(onramp.__version__, version.split()[1])

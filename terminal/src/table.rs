@@ -30,6 +30,19 @@ impl<const N: usize> Table<N> {
         self.lines(str::to_owned)
     }
 
+    /// As a LaTeX table with the rules of the package booktabs.
+    pub fn latex(&self) -> String {
+        let columns: String =
+            self.header.iter().map(|title| if title.starts_with('>') { 'r' } else { 'l' }).collect();
+        let line = |cells: [&str; N]| cells.map(latex).join(" & ") + " \\\\\n";
+        let header = line(self.header.map(|title| title.trim_start_matches('>')));
+        let rows: String =
+            self.rows.iter().map(|row| line(std::array::from_fn(|column| row[column].as_str()))).collect();
+        format!(
+            "\\begin{{tabular}}{{{columns}}}\n\\toprule\n{header}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n"
+        )
+    }
+
     fn lines(&self, header: impl FnOnce(&str) -> String) -> String {
         let titles = self.header.map(|title| title.trim_start_matches('>'));
         let mut widths = titles.map(|title| title.chars().count());
@@ -64,9 +77,44 @@ impl<const N: usize> Table<N> {
     }
 }
 
+/// A text as LaTeX shows it.
+fn latex(text: &str) -> String {
+    let mut shown = String::new();
+    for sign in text.chars() {
+        match sign {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => shown.extend(['\\', sign]),
+            '\\' => shown += r"\textbackslash{}",
+            '~' => shown += r"\textasciitilde{}",
+            '^' => shown += r"\textasciicircum{}",
+            '<' | '>' => shown.extend(['$', sign, '$']),
+            '±' => shown += r"$\pm$",
+            '≥' => shown += r"$\geq$",
+            '≤' => shown += r"$\leq$",
+            'µ' => shown += r"$\mu$",
+            _ => shown.push(sign),
+        }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn latex_shows_what_the_table_says() {
+        let mut table = Table::new(["arm", ">time s"]);
+        table.push(["ramp:gain_pct=5 & {x}\\".into(), "≥ 2.50 ± 0.10".into()]);
+        let shown = table.latex();
+        let lines: Vec<_> = shown.lines().collect();
+        assert_eq!(lines[0], r"\begin{tabular}{lr}");
+        assert_eq!(lines[2], r"arm & time s \\");
+        assert_eq!(
+            lines[4],
+            r"ramp:gain\_pct=5 \& \{x\}\textbackslash{} & $\geq$ 2.50 $\pm$ 0.10 \\"
+        );
+        assert_eq!(lines.len(), 7, "{shown}");
+    }
 
     #[test]
     fn whatever_is_in_a_cell_it_stays_in_its_line_and_column() {

@@ -52,7 +52,7 @@ fn a_comparison_is_one_object_with_the_promised_fields_and_leaves_nothing_attach
     let acks = exit["acks"].as_u64().unwrap();
     assert!((window / 1_448 / 3..window / 1_448).contains(&acks), "{exit}");
 
-    for file in ["manifest.json", "result.json", "plot.svg"] {
+    for file in ["manifest.json", "result.json", "table.tex", "plot.svg", "plot-points.csv", "plot.py"] {
         assert!(directory.join(file).exists(), "{file} is missing");
     }
     assert_eq!(json("status")["algorithms"].as_array().map(Vec::len), Some(0), "fixed was detached again");

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! runs/20261121T021500Z-geo-cubic-bbr/
-//!   manifest.json  result.json  plot.svg
+//!   manifest.json  result.json  table.tex  plot.svg  plot-points.csv  plot.py
 //!   000-cubic/  result.json  flow.csv  link.csv  flow-N.csv  flow-competitor.csv
 //!               with iperf3: iperf3-client.json  iperf3-server.json  iperf3-client-N.json  iperf3-server-N.json
 //! ```

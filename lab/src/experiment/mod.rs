@@ -270,5 +270,6 @@ pub fn compare(
     let comparison =
         Comparison { directory: Some(root.clone()), ..Comparison::new(plan, plan.clock.origin(), results) };
     files::write_json(root.join(manifest::RESULT), &comparison)?;
+    files::write(root.join("table.tex"), crate::table::latex(&comparison))?;
     Ok(comparison)
 }

@@ -10,7 +10,7 @@ use crate::link::{Direction, LinkSpec, Nanos};
 use crate::sim::opening_us;
 
 /// Packets that are compared at most; what follows says nothing new, and takes memory.
-const PACKETS: usize = 1 << 24;
+const PACKETS: usize = 1 << 22;
 /// Bytes of an acknowledgment.
 const ACK_BYTES: u32 = 52;
 

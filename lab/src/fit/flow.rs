@@ -22,6 +22,9 @@ const SEGMENTS: RangeInclusive<u32> = 1..=65_535;
 /// Longest flow, microseconds: as long as links are described.
 const LONGEST_US: u64 = 1_000_000_000_000;
 
+/// Largest window, bytes: a scale of 14 (RFC 7323, section 2.3).
+const LARGEST_WINDOW: u64 = 65_535 << 14;
+
 /// Segments that arrived beyond a gap and make it a loss (RFC 5681, section 3.2).
 const DUPLICATES: u64 = 3;
 
@@ -163,6 +166,12 @@ impl RecordedFlow {
         }
         if acks.windows(2).any(|pair| pair[1].bytes_acked < pair[0].bytes_acked) {
             return Err(FitError::Nonsense { flow, reason: "what is acknowledged shrinks" });
+        }
+        if acks.iter().any(|ack| ack.bytes_sent - ack.bytes_acked > LARGEST_WINDOW) {
+            return Err(FitError::Nonsense {
+                flow,
+                reason: "more than TCP's largest window, 1 GiB, is outstanding",
+            });
         }
         if acks.iter().any(|ack| !SEGMENTS.contains(&ack.mss)) {
             return Err(FitError::Nonsense { flow, reason: "its segments are not of 1 to 65535 bytes" });

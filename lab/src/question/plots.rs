@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Shapes that figures of evaluations share.
 
-use crate::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
+use crate::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel, style};
 use crate::stats::mean;
 
 /// Named runs: one dot each, side by side by name.
@@ -14,16 +14,15 @@ pub type Curve = (String, Vec<(f64, f64)>, Dash);
 pub fn columns(title: &str, label: &str, groups: &[Group]) -> Panel {
     let (mut marks, mut lines) = (Vec::new(), Vec::new());
     for (column, (name, values)) in groups.iter().enumerate() {
-        let centre = column as f64 + 0.5;
+        let (centre, (colour, dash)) = (column as f64 + 0.5, style(column, name));
         for (at, value) in values.iter().enumerate() {
             let spread = (at as f64 + 0.5) / values.len() as f64 - 0.5;
-            marks.push(Mark { name: String::new(), at: (centre + 0.5 * spread, *value), colour: column });
+            marks.push(Mark { name: String::new(), at: (centre + 0.5 * spread, *value), colour });
         }
         if !values.is_empty() {
             let mean = mean(values);
             let points = vec![(centre - 0.35, mean), (centre + 0.35, mean)];
-            let dash = Dash::of_series(column);
-            lines.push(Line { name: name.clone(), points, colour: column, dash });
+            lines.push(Line { name: name.clone(), points, colour, dash });
         }
     }
     let top = groups.iter().flat_map(|(_, values)| values).fold(0.0, |top: f64, value| top.max(*value));
@@ -43,7 +42,10 @@ pub fn curves(title: &str, x: &str, y: &str, curves: Vec<Curve>) -> Panel {
     let points = || curves.iter().flat_map(|(_, points, _)| points);
     let right = points().fold(0.0, |most: f64, (x, _)| most.max(*x));
     let top = points().fold(0.0, |most: f64, (_, y)| most.max(*y));
-    let line = |(colour, (name, points, dash))| Line { name, points, colour, dash };
+    let line = |(number, (name, points, dash)): (usize, Curve)| {
+        let (colour, _) = style(number, &name);
+        Line { name, points, colour, dash }
+    };
     Panel {
         title: title.to_owned(),
         x: axis(x, right),

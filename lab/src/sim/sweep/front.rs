@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{ArmSummary, Sweep};
-use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Line, Panel, Region};
+use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Line, Panel, Region, style};
 use crate::sim::ORACLE;
 use crate::stats::Bound;
 
@@ -12,7 +12,7 @@ use crate::stats::Bound;
 const GREY: usize = 6;
 
 /// Draws the arms: time over losses, and time over queueing delay, with the front of the two in each. Arms on the front of
-/// all three have the first colour, the others are grey. ≥ before a name: runs were given up, and its figures are bounds.
+/// all three have the first colour, the oracle is black, the others are grey. ≥ before a name: runs were given up, and its figures are bounds.
 ///
 /// # Errors
 /// [`FigureError`] naming the file.
@@ -34,7 +34,11 @@ fn panel(label: &str, sweep: &Sweep, x: impl Fn(&ArmSummary) -> f64) -> Panel {
     let bottom = points.iter().map(|point| point.1).fold(1.0, f64::min);
     let region = |arm: &ArmSummary| {
         let (x, y) = at(arm);
-        let colour = if arm.front { 0 } else { GREY };
+        let colour = match arm.arm.as_str() {
+            ORACLE => style(0, ORACLE).0,
+            _ if arm.front => 0,
+            _ => GREY,
+        };
         let name = format!("{}{}", arm.bound.map_or("", Bound::sign), arm.arm);
         Region { name, x: (x, x), y: (y, y), colour }
     };

@@ -1,5 +1,6 @@
 //! `onramp-lab profile import`: a measured trace becomes a profile.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use onramp_files::bounded;
-use onramp_profiles::link::{Measured, RateSpec, RateStep, RoundTrips};
+use onramp_profiles::link::{Measured, OneWayDelays, RateSpec, RateStep, RoundTrips};
 use serde::Serialize;
 
 use crate::failure::Usage;
@@ -19,13 +20,14 @@ use crate::units;
 /// Make a profile of what others have measured: rates over time, or round-trip times
 ///
 /// Rates: a trace of mahimahi, Pantheon or Sprout (on each line the millisecond at which a packet of 1,500 bytes may be sent)
-/// or of Pensieve (seconds and Mbit/s). It says nothing of delay: --rtt. Round-trip times: CSV with a column of times, such
+/// or of Pensieve (seconds and Mbit/s). It says nothing of delay: --rtt, or of LeoReplayer --delay. Round-trip times: CSV with a column of times, such
 /// as relative_seconds, and one of RTTs, rtt in ms or rtt_us; what is above the least is delay of the way there. It says
 /// nothing of rate: --rate. The profile gets a trace next to it, and begins anew at its end.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp lab profile import verizon-lte.down --rtt 60ms -o ./verizon-lte.toml
   onramp lab profile import bus.log --rtt 80ms --queue-bdp 4 -o ./bus.toml
+  onramp lab profile import bw_7.txt --delay delay_7.txt -o ./starlink-7.toml
   onramp lab profile import pings.csv --rate 100mbit -o ./starlink.toml")]
 pub(super) struct Import {
     /// The trace
@@ -36,6 +38,10 @@ pub(super) struct Import {
     /// Of rates: RTT of the empty path, half of it each way, 1us to 10s
     #[arg(long, value_name = "TIME", value_parser = round_trip)]
     rtt: Option<Duration>,
+    /// Of rates: the delay of each way over time, a trace of LeoReplayer: a line of milliseconds for each 10 ms. The path begins
+    /// anew at the end of the shorter trace
+    #[arg(long, value_name = "FILE", conflicts_with = "rtt")]
+    delay: Option<PathBuf>,
     /// Of round-trip times: the rate of both ways
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     rate: Option<u64>,
@@ -83,15 +89,38 @@ struct Link {
 }
 
 impl Link {
+    /// Rates and the delays of each way, until the first of both ends.
+    fn with_delays(measured: Measured, delays: OneWayDelays) -> Self {
+        let repeat_us = measured.repeat_us.min(delays.repeat_us);
+        let steps = || delays.steps.iter().filter(|step| step.0 < repeat_us);
+        let rtt_us = 2 * steps().map(|step| step.1).min().unwrap_or_default();
+        Self {
+            format: "LeoReplayer",
+            rates: measured.steps.into_iter().filter(|step| step.at_us < repeat_us).collect(),
+            delays: steps().map(|(at_us, delay_us)| (*at_us, 2 * delay_us - back_us(rtt_us))).collect(),
+            repeat_us,
+            rtt_us,
+        }
+    }
+
     /// The trace as the lab reads it.
     fn rows(&self) -> String {
+        let rate = |at: u64| {
+            let until = self.rates.partition_point(|step| step.at_us <= at);
+            self.rates[..until].last().map_or(0, |step| step.rate_bps)
+        };
+        let delay = |at: u64| {
+            let until = self.delays.partition_point(|step| step.0 <= at);
+            self.delays[..until].last().map_or(0, |step| step.1)
+        };
         if self.delays.is_empty() {
             let row = |step: &RateStep| format!("{},{}\n", step.at_us, step.rate_bps);
             return "time_us,rate_bps\n".to_owned() + &self.rates.iter().map(row).collect::<String>();
         }
-        let rate = self.rates.first().map_or(0, |step| step.rate_bps);
-        let row = |(at, delay): &(u64, u64)| format!("{at},{rate},{delay}\n");
-        "time_us,rate_bps,delay_us\n".to_owned() + &self.delays.iter().map(row).collect::<String>()
+        let rates = self.rates.iter().map(|step| step.at_us);
+        let times: BTreeSet<u64> = rates.chain(self.delays.iter().map(|step| step.0)).collect();
+        let row = |at: u64| format!("{at},{},{}\n", rate(at), delay(at));
+        "time_us,rate_bps,delay_us\n".to_owned() + &times.into_iter().map(row).collect::<String>()
     }
 }
 
@@ -132,8 +161,10 @@ impl Import {
         let interval_us = self.interval.as_micros() as u64;
         if RoundTrips::are_in(text) {
             let series = RoundTrips::read(text, interval_us).map_err(|why| anyhow!("{why}"))?;
-            let (None, Some(rate_bps)) = (self.rtt, self.rate) else {
-                return Err(Usage::error("it has round-trip times and no rate: give --rate, and no --rtt"));
+            let (None, None, Some(rate_bps)) = (self.rtt, &self.delay, self.rate) else {
+                return Err(Usage::error(
+                    "it has round-trip times and no rate: give --rate, and neither --rtt nor --delay",
+                ));
             };
             let rtt_us = series.least_us();
             let back_us = back_us(rtt_us);
@@ -146,8 +177,14 @@ impl Import {
             });
         }
         let measured = Measured::read(text, interval_us).map_err(|why| anyhow!("{why}"))?;
+        if let (Some(file), None) = (&self.delay, self.rate) {
+            let of_delays = || format!("cannot import {}", file.display());
+            let text = bounded::read_text(file).with_context(of_delays)?;
+            let delays = OneWayDelays::read(&text).map_err(|why| anyhow!("{why}")).with_context(of_delays)?;
+            return Ok(Link::with_delays(measured, delays));
+        }
         let (Some(rtt), None) = (self.rtt, self.rate) else {
-            return Err(Usage::error("it has rates and no round-trip time: give --rtt, and no --rate"));
+            return Err(Usage::error("it has rates and no delay: give --rtt or --delay, and no --rate"));
         };
         Ok(Link {
             format: measured.format.name(),
@@ -200,9 +237,13 @@ impl Import {
         let queue_bytes = ((*bdp_bytes as f64 * self.queue_bdp) as u64).max(LEAST_QUEUE_BYTES);
         let about = format!("{format} in {}", bounded::name(&self.trace));
         let about: String = about.chars().filter(|one| !one.is_control()).collect();
-        let given = if link.delays.is_empty() { "RTT" } else { "Rate" };
+        let given = match (&self.delay, self.rtt) {
+            (Some(_), _) => "The queue was",
+            (None, Some(_)) => "RTT and queue were",
+            (None, None) => "Rate and queue were",
+        };
         format!(
-            "# Made by `onramp lab profile import`. {given} and queue were given; the trace says nothing of them.\n\
+            "# Made by `onramp lab profile import`. {given} given; the trace says nothing of it.\n\
              version = 1\n\
              name = {name:?}\n\
              about = {about:?}\n\
@@ -312,6 +353,35 @@ mod tests {
         let before = fs::read_to_string(path("cell.csv")).unwrap();
         assert!(import(&words).is_err());
         assert_eq!(fs::read_to_string(path("cell.csv")).unwrap(), before);
+    }
+
+    #[test]
+    fn rates_and_the_delays_of_each_way_become_a_path_until_the_first_of_both_ends() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        let (rates, delays, profile) = (path("bw_1.txt"), path("delay_1.txt"), path("starlink.toml"));
+        // A packet each millisecond, then two; 20 ms each way, then 25 ms, over 300 of 400 ms.
+        let second = (200..400).flat_map(|ms| [ms, ms]);
+        fs::write(&rates, (0..200).chain(second).map(|ms| format!("{ms}\n")).collect::<String>()).unwrap();
+        fs::write(&delays, "20\n".repeat(10) + &"25\n".repeat(20)).unwrap();
+        let words = [&rates[..], "--delay", &delays, "-o", &profile];
+        assert!(import(&[&words[..], &["--rtt", "40ms"]].concat()).is_err());
+        assert!(import(&[&words[..], &["--rate", "1mbit"]].concat()).is_err());
+        assert_eq!(import(&words).unwrap(), 0);
+        let made = profile::load(&profile).unwrap();
+        let Some(RateSpec::Trace { rows, repeat_us, .. }) = &made.link.forward.rate else {
+            panic!("{made:?}")
+        };
+        let rows: Vec<_> = rows.iter().map(|row| (row.at_us, row.rate_bps, row.delay_us)).collect();
+        let (slow, fast) = (12_000_000, 24_000_000);
+        let expected =
+            [(0, slow, Some(20_000)), (100_000, slow, Some(30_000)), (200_000, fast, Some(30_000))];
+        assert_eq!(rows, expected);
+        assert_eq!((*repeat_us, made.link.base_rtt_us()), (Some(300_000), 40_000));
+        fs::write(&delays, "20\nx\n").unwrap();
+        let error =
+            format!("{:#}", import(&[&rates, "--delay", &delays, "-o", &path("b.toml")]).unwrap_err());
+        assert!(error.contains("delay_1.txt") && error.contains("line 2"), "{error}");
     }
 
     #[test]

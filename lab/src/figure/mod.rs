@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Curves and regions as SVG, on linear or logarithmic axes. Text stays text, so no font is needed to draw them.
 
+mod script;
+
 use std::path::{Path, PathBuf};
 
 use plotters::coord::Shift;
@@ -9,10 +11,12 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use thiserror::Error;
 
+use crate::sim::ORACLE;
+
 const WIDTH: u32 = 960;
 const PANEL_HEIGHT: u32 = 620;
 /// Okabe and Ito's colours, which colour-blind people can distinguish.
-const COLOURS: [RGBColor; 7] = [
+const COLOURS: [RGBColor; SERIES + 1] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -20,7 +24,21 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(90, 90, 90),
+    BLACK,
 ];
+/// Colours that series take in turn.
+const SERIES: usize = 7;
+/// The colour of what knows the path, and is no algorithm.
+const OF_THE_ORACLE: usize = 7;
+
+/// Index into the palette, and dash, of the series of this number: with the next dash from where colours repeat, so that 21 can be
+/// distinguished. The oracle has a colour of its own, whatever its number.
+pub fn style(number: usize, name: &str) -> (usize, Dash) {
+    if name == ORACLE {
+        return (OF_THE_ORACLE, Dash::Solid);
+    }
+    (number % SERIES, [Dash::Solid, Dash::Long, Dash::Short][number / SERIES % 3])
+}
 
 /// A figure could not be drawn.
 #[derive(Debug, Error)]
@@ -114,12 +132,6 @@ pub enum Dash {
 }
 
 impl Dash {
-    /// How the series of this number is drawn where each has the colour of its number: with the next dash from where
-    /// colours repeat, so that 21 can be distinguished.
-    pub fn of_series(number: usize) -> Self {
-        [Self::Solid, Self::Long, Self::Short][number / COLOURS.len() % 3]
-    }
-
     /// Length and gap, pixels.
     fn pixels(self) -> (i32, i32) {
         match self {
@@ -155,13 +167,25 @@ pub struct Mark {
 }
 
 impl Figure {
-    /// Writes it to this file.
+    /// Writes it to this file; beside it its points, `NAME-points.csv`, and `NAME.py`, which draws them with matplotlib in the
+    /// format and width that a paper wants.
     ///
     /// # Errors
     /// [`FigureError`] naming the file.
     pub fn write(&self, path: &Path) -> Result<(), FigureError> {
-        let failed = |reason| FigureError { path: path.to_owned(), reason };
-        std::fs::write(path, self.svg().map_err(failed)?).map_err(|error| failed(error.to_string()))
+        let failed = |path: &Path, reason| FigureError { path: path.to_owned(), reason };
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let points = format!("{stem}-points.csv");
+        let svg = self.svg().map_err(|reason| failed(path, reason))?;
+        let files = [
+            (path.to_owned(), svg),
+            (path.with_file_name(&points), script::points(self)),
+            (path.with_file_name(format!("{stem}.py")), script::script(self, &points)),
+        ];
+        for (path, text) in files {
+            std::fs::write(&path, text).map_err(|error| failed(&path, error.to_string()))?;
+        }
+        Ok(())
     }
 
     /// It as SVG.
@@ -278,9 +302,11 @@ mod tests {
 
     #[test]
     fn twenty_one_series_can_be_distinguished() {
-        let styles: HashSet<_> =
-            (0..21).map(|number| (colour(number).rgb(), Dash::of_series(number).pixels())).collect();
+        let drawn = |(index, dash): (usize, Dash)| (colour(index).rgb(), dash.pixels());
+        let mut styles: HashSet<_> = (0..21).map(|number| drawn(style(number, "cubic"))).collect();
         assert_eq!(styles.len(), 21);
-        assert_eq!(Dash::of_series(0), Dash::Solid);
+        assert_eq!(style(0, "cubic"), (0, Dash::Solid));
+        assert!(styles.insert(drawn(style(0, ORACLE))), "the oracle's is none of these");
+        assert_eq!(style(3, ORACLE), style(0, ORACLE));
     }
 }
