@@ -109,10 +109,7 @@ mod tests {
         let lines: Vec<_> = shown.lines().collect();
         assert_eq!(lines[0], r"\begin{tabular}{lr}");
         assert_eq!(lines[2], r"arm & time s \\");
-        assert_eq!(
-            lines[4],
-            r"ramp:gain\_pct=5 \& \{x\}\textbackslash{} & $\geq$ 2.50 $\pm$ 0.10 \\"
-        );
+        assert_eq!(lines[4], r"ramp:gain\_pct=5 \& \{x\}\textbackslash{} & $\geq$ 2.50 $\pm$ 0.10 \\");
         assert_eq!(lines.len(), 7, "{shown}");
     }
 
