@@ -145,10 +145,12 @@ mod tests {
         assert_eq!(result.err().map(|error| error.kind()), Some(ErrorKind::PermissionDenied), "{what}");
     }
 
-    /// Runs a test of the module `child` in a process of its own, which confines itself.
+    /// Runs a test of the module `child` in a process of its own, which confines itself, and can remove no file afterwards.
     fn in_a_process_of_its_own(name: &str) {
         let name = format!("{}::child::{name}", module_path!().split_once("::").unwrap().1);
+        let place = tempfile::tempdir().unwrap();
         let mut command = Command::new(env::current_exe().unwrap());
+        command.env("TMPDIR", place.path());
         let output = command.args(["--exact", &name, "--ignored", "--nocapture"]).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
