@@ -5,6 +5,7 @@
  * every call.
  */
 #include "check.h"
+#include "named.h"
 #include "sender.h"
 
 static const struct algorithm_row *row;
@@ -26,30 +27,26 @@ static void report(void)
 	printf("\n");
 }
 
+static const char *name_of(size_t number)
+{
+	return onramp_algorithms[number].name;
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	const char *name = getenv("ONRAMP_FUZZ_NAME");
+	size_t number = named(name_of, onramp_algorithm_count, "algorithm of the registry");
 
 	(void)argc;
 	(void)argv;
 	traced = getenv("ONRAMP_FUZZ_TRACE");
-	for (u32 i = 0; i < onramp_algorithm_count; i++) {
-		if (!name) {
-			puts(onramp_algorithms[i].name);
-		} else if (!strcmp(name, onramp_algorithms[i].name)) {
-			row = &onramp_algorithms[i];
-			traits = all_traits[i];
-			reads = all_reads[i];
-			atexit(report);
-			return 0;
-		}
-	}
-	if (name)
-		fprintf(stderr, "ONRAMP_FUZZ_NAME=%s is no algorithm of the registry\n", name);
-	exit(name ? 2 : 0);
+	row = &onramp_algorithms[number];
+	traits = all_traits[number];
+	reads = all_reads[number];
+	atexit(report);
+	return 0;
 }
 
 static void set_parameter(struct flow *flow, u32 index, struct input *input)

@@ -8,6 +8,7 @@
  * it is never 0; and every start ends.
  */
 #include "check.h"
+#include "named.h"
 #include "sender.h"
 #include "../src/shell.c"
 
@@ -38,28 +39,22 @@ static void report(void)
 	       row->name, raised_by_start, raised_by_fast, raised_by_suss, landed, retreated);
 }
 
+static const char *name_of(size_t number)
+{
+	return rows[number].name;
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	const char *name = getenv("ONRAMP_FUZZ_NAME");
-
 	(void)argc;
 	(void)argv;
 	traced = getenv("ONRAMP_FUZZ_TRACE");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (!name) {
-			puts(rows[i].name);
-		} else if (!strcmp(name, rows[i].name)) {
-			row = &rows[i];
-			atexit(report);
-			return 0;
-		}
-	}
-	if (name)
-		fprintf(stderr, "ONRAMP_FUZZ_NAME=%s is no start\n", name);
-	exit(name ? 2 : 0);
+	row = &rows[named(name_of, sizeof(rows) / sizeof(rows[0]), "start")];
+	atexit(report);
+	return 0;
 }
 
 /* A connection with a start. */
