@@ -3,7 +3,7 @@
 import { algorithmsView } from "./algorithms";
 import { get, type Hearing, onHearing } from "./api";
 import { flowTitle } from "./compare";
-import { fill, h, say, text } from "./dom";
+import { fill, h, hasModifier, isTyped, say, text } from "./dom";
 import { flowView, savedView } from "./flow";
 import { flowsView } from "./flows";
 import { ask, banner, listen } from "./open";
@@ -145,8 +145,7 @@ function show(): void {
 }
 
 function onKey(event: KeyboardEvent): void {
-	const typed = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-	if (typed || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+	if (isTyped(event) || hasModifier(event) || document.querySelector("dialog[open]")) return;
 	if (event.key === "t") nextTheme();
 	else if (!isSaved()) onViewKey(event.key);
 }

@@ -3,6 +3,7 @@
 import { get } from "./api";
 import { logarithmic } from "./axis";
 import { Chart, type Curve, type Moment } from "./chart";
+import { Charts } from "./charts";
 import { fill, h, text } from "./dom";
 import * as format from "./format";
 import type { Known, Scope } from "./known";
@@ -32,7 +33,7 @@ export const flowTitle = (flow: Flow): string =>
 		? `${format.end(flow.local_address, flow.local_port)} → ${format.end(flow.remote_address, flow.remote_port)}`
 		: `Flow ${flow.flow}`;
 
-export class Comparison {
+export class Comparison extends Charts<"acknowledged" | "window"> {
 	/** Chooses the other flow. */
 	readonly picker: HTMLElement;
 	/** What is shown once it is chosen. */
@@ -42,16 +43,16 @@ export class Comparison {
 	private readonly wrong = h("span", { class: "wrong", role: "status" });
 	/** What the table says, as far as it is drawn. */
 	private said = "";
-	private readonly charts = {
-		acknowledged: new Chart("Delivered by both", "bytes acknowledged by two flows, each since its first data"),
-		window: new Chart("Windows of both", "congestion windows of two flows, each since its first data"),
-	};
 
 	constructor(
 		private readonly id: string,
 		private other: string,
 		choose: (other: string) => void,
 	) {
+		super({
+			acknowledged: new Chart("Delivered by both", "bytes acknowledged by two flows, each since its first data"),
+			window: new Chart("Windows of both", "congestion windows of two flows, each since its first data"),
+		});
 		this.select = h("select", { id: "with", change: () => choose(this.select.value) });
 		this.picker = h(
 			"span",
@@ -61,23 +62,10 @@ export class Comparison {
 			this.wrong,
 		);
 		this.picker.hidden = isSaved();
-		const charts = Object.values(this.charts).map((chart) => chart.element);
 		const figures = h("section", { class: "card wide" }, h("h2", {}, "Side by side"), this.table);
-		this.element = h("div", { class: "charts compared", hidden: true }, ...charts, figures);
+		this.element = h("div", { class: "charts compared", hidden: true }, ...this.elements, figures);
 		this.fillSelect([]);
 		if (!isSaved()) void this.offer();
-	}
-
-	onPick(pick: (x: number) => void): void {
-		for (const chart of Object.values(this.charts)) chart.onPick = pick;
-	}
-
-	forget(): void {
-		for (const chart of Object.values(this.charts)) chart.forget();
-	}
-
-	destroy(): void {
-		for (const chart of Object.values(this.charts)) chart.destroy();
 	}
 
 	/** Another flow, or with an empty name none. */

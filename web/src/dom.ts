@@ -37,3 +37,10 @@ export function say(message: string): void {
 	const place = document.getElementById("say");
 	if (place) text(place, message);
 }
+
+/** Whether a key is typed into a field. */
+export const isTyped = ({ target }: Event): boolean =>
+	target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+
+/** Whether a key belongs to a shortcut of the browser or the system. */
+export const hasModifier = ({ ctrlKey, metaKey, altKey }: KeyboardEvent): boolean => ctrlKey || metaKey || altKey;

@@ -4,7 +4,7 @@ import { type Listener, live } from "./api";
 import { axisButton, logarithmic } from "./axis";
 import type { Moment } from "./chart";
 import { Comparison, flowTitle } from "./compare";
-import { fill, h, say, text } from "./dom";
+import { fill, h, hasModifier, isTyped, say, text } from "./dom";
 import { EvidenceCard } from "./evidence";
 import * as format from "./format";
 import { Known, type Scope } from "./known";
@@ -182,9 +182,8 @@ class FlowView {
 	}
 
 	private readonly onKey = (event: KeyboardEvent): void => {
-		const typed = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
 		const step = STEPS[event.key];
-		if (!step || typed || event.ctrlKey || event.metaKey || event.altKey) return;
+		if (!step || isTyped(event) || hasModifier(event)) return;
 		event.preventDefault();
 		step();
 	};

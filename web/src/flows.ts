@@ -2,7 +2,7 @@
 
 import { get, live } from "./api";
 import { ControlsTable, controlsText } from "./controls";
-import { fill, h, text } from "./dom";
+import { fill, h, hasModifier, isTyped, text } from "./dom";
 import * as format from "./format";
 import type { Flow, LiveFlows, Others, Status } from "./schema";
 import { address, isLive, recording } from "./source";
@@ -482,8 +482,8 @@ class FlowsView {
 
 	private key(event: KeyboardEvent): void {
 		const { target } = event;
-		if (event.ctrlKey || event.metaKey || event.altKey) return;
-		if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) {
+		if (hasModifier(event)) return;
+		if (isTyped(event)) {
 			if (event.key === "Escape") this.clearFilter();
 			return;
 		}

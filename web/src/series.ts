@@ -1,6 +1,7 @@
 // The charts of one flow, from a server, a recording or a run of the lab.
 
 import { Chart, type Curve, type Mark, type Moment, type Shape } from "./chart";
+import { Charts } from "./charts";
 import * as format from "./format";
 import { color } from "./theme";
 
@@ -52,39 +53,23 @@ const EVENTS: Record<string, [Shape, string]> = {
 	resent: ["triangle", "retransmitted"],
 };
 
-export class FlowCharts {
-	private readonly charts = {
-		sequence: new Chart("Time-sequence", "bytes sent and acknowledged over time"),
-		window: new Chart("Window", "congestion window, threshold and segments in flight over time"),
-		rtt: new Chart("RTT and queue", "round-trip time over its minimum; what is between them is queue"),
-		rate: new Chart(
-			"Pacing and delivery rate",
-			"bytes delivered in a round trip over its duration, and the rate of pacing",
-		),
-		track: new Chart(
-			"What its algorithm watches",
-			"the algorithm's own quantity, and the limit at which it exits slow start",
-		),
-	};
-	/** All but the last, which not every algorithm has. */
-	readonly elements: HTMLElement[];
-
+export class FlowCharts extends Charts<"sequence" | "window" | "rtt" | "rate" | "track"> {
+	/** The last is not of every algorithm. */
 	constructor() {
-		this.elements = Object.values(this.charts).map((chart) => chart.element);
+		super({
+			sequence: new Chart("Time-sequence", "bytes sent and acknowledged over time"),
+			window: new Chart("Window", "congestion window, threshold and segments in flight over time"),
+			rtt: new Chart("RTT and queue", "round-trip time over its minimum; what is between them is queue"),
+			rate: new Chart(
+				"Pacing and delivery rate",
+				"bytes delivered in a round trip over its duration, and the rate of pacing",
+			),
+			track: new Chart(
+				"What its algorithm watches",
+				"the algorithm's own quantity, and the limit at which it exits slow start",
+			),
+		});
 		this.charts.track.element.hidden = true;
-	}
-
-	/** What happens when a moment is clicked. */
-	onPick(pick: (x: number) => void): void {
-		for (const chart of Object.values(this.charts)) chart.onPick = pick;
-	}
-
-	forget(): void {
-		for (const chart of Object.values(this.charts)) chart.forget();
-	}
-
-	destroy(): void {
-		for (const chart of Object.values(this.charts)) chart.destroy();
 	}
 
 	draw(flow: Series): void {
