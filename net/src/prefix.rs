@@ -56,11 +56,16 @@ impl Prefix {
         address.is_ipv4() == self.address.is_ipv4() && other.network() == self.network()
     }
 
-    /// Of 128 bits, from the first.
+    /// The bits that count, of 128, from the first.
     fn mask(self) -> u128 {
-        // A shift by the whole width is what /0 means; checked_shl has no result for it.
-        u128::MAX.checked_shl(128 - self.length).unwrap_or(0)
+        mask(self.length)
     }
+}
+
+/// So many bits, 0 to 128, of 128, from the first; those of an IPv4 address are the first 32.
+pub fn mask(length: u32) -> u128 {
+    // A shift by the whole width is what /0 means; checked_shl has no result for it.
+    u128::MAX.checked_shl(128 - length).unwrap_or(0)
 }
 
 fn width(address: IpAddr) -> u32 {

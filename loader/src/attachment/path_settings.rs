@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aya::maps::{Array, MapData};
 use onramp_net::Prefix;
+use onramp_net::prefix::mask;
 
 use crate::object::abi;
 use crate::object::open::PATH_SETTINGS;
@@ -43,7 +44,6 @@ impl PathSettings {
     }
 
     fn layout(&self) -> abi::PathSettings {
-        let mask = |length: u32| u128::MAX.checked_shl(128 - length).unwrap_or(0);
         let word = |mask: u128, shift: u32| ((mask >> shift) as u32).to_be();
         abi::PathSettings {
             lifetime_ns: self.lifetime.as_nanos() as u64,

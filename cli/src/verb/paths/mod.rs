@@ -18,7 +18,7 @@ use self::settings::{Set, lifetime};
 use crate::failure::Usage;
 use crate::output::Output;
 use crate::units::{self, count};
-use crate::verb::serve::network;
+use crate::verb::serve::shown;
 
 /// Show, forget, export or import what connections have learned of paths (attach --start), and set for how long it is used
 ///
@@ -145,11 +145,7 @@ impl List {
         let row = |path: LearnedPath| PathRow {
             netns_cookie: path.netns_cookie,
             here: path.netns_cookie == here,
-            address: if self.mask_addresses {
-                network(path.network.address()).address()
-            } else {
-                path.network.address()
-            },
+            address: shown(path.network.address(), self.mask_addresses),
             prefix_bits: path.network.length(),
             rate_bits_per_s: path.rate * 8,
             min_rtt_us: path.rtt_us,
@@ -179,7 +175,7 @@ fn text(row: &PathRow) -> String {
     let claimed = if row.claimed { ", in use" } else { "" };
     format!(
         "{}: {}, {}, {} ago; starts: {} confirmed, {} given up since{claimed}{place}\n",
-        written(row),
+        Prefix::new(row.address, row.prefix_bits).map_or_else(|| row.address.to_string(), written),
         units::show_rate(row.rate_bits_per_s),
         units::show_us(row.min_rtt_us.into()),
         units::show_us(row.age_s * 1_000_000),
@@ -189,11 +185,9 @@ fn text(row: &PathRow) -> String {
 }
 
 /// The address, or the network of a shorter prefix.
-fn written(row: &PathRow) -> String {
-    match Prefix::new(row.address, row.prefix_bits) {
-        Some(network) if network != row.address.into() => network.to_string(),
-        _ => row.address.to_string(),
-    }
+fn written(network: Prefix) -> String {
+    let address = network.address();
+    if network == address.into() { address.to_string() } else { network.to_string() }
 }
 
 impl Flush {
@@ -236,10 +230,7 @@ struct Lines<'a> {
 /// A path as `import` takes it.
 fn line(path: &LearnedPath) -> String {
     let (bits, rtt_us, age_s) = (path.rate * 8, path.rtt_us, path.age.as_secs());
-    let network = path.network;
-    let to =
-        if network == network.address().into() { network.address().to_string() } else { network.to_string() };
-    format!("{to} {bits}bit,{rtt_us}us {age_s}s")
+    format!("{} {bits}bit,{rtt_us}us {age_s}s", written(path.network))
 }
 
 impl Import {

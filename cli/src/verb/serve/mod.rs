@@ -39,7 +39,7 @@ use broker::Broker;
 use channel::Channel;
 use listen::{Bound, Place, SocketFile};
 use others::Watch;
-pub(super) use row::network;
+pub(super) use row::shown;
 use setup::{Setup, Tls};
 use token::Token;
 pub(crate) use web::ServeWeb;

@@ -137,12 +137,12 @@ impl FlowSummary {
 }
 
 /// An address, or the first of its network in its place.
-pub(super) fn shown(address: IpAddr, mask: bool) -> IpAddr {
+pub(in crate::verb) fn shown(address: IpAddr, mask: bool) -> IpAddr {
     if mask { network(address).address() } else { address.to_canonical() }
 }
 
 /// The network of an address: 24 bits of IPv4, 48 of IPv6.
-pub(in crate::verb) fn network(address: IpAddr) -> Prefix {
+pub(super) fn network(address: IpAddr) -> Prefix {
     let address = address.to_canonical();
     let prefix: Prefix = address.into();
     prefix.shortened(if address.is_ipv4() { 24 } else { 48 }).network()
