@@ -35,7 +35,7 @@ impl<const N: usize> Table<N> {
         let columns: String =
             self.header.iter().map(|title| if title.starts_with('>') { 'r' } else { 'l' }).collect();
         let line = |cells: [&str; N]| cells.map(latex).join(" & ") + " \\\\\n";
-        let header = line(self.header.map(|title| title.trim_start_matches('>')));
+        let header = line(self.titles());
         let rows: String =
             self.rows.iter().map(|row| line(std::array::from_fn(|column| row[column].as_str()))).collect();
         format!(
@@ -43,8 +43,12 @@ impl<const N: usize> Table<N> {
         )
     }
 
+    fn titles(&self) -> [&'static str; N] {
+        self.header.map(|title| title.trim_start_matches('>'))
+    }
+
     fn lines(&self, header: impl FnOnce(&str) -> String) -> String {
-        let titles = self.header.map(|title| title.trim_start_matches('>'));
+        let titles = self.titles();
         let mut widths = titles.map(|title| title.chars().count());
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {

@@ -10,7 +10,7 @@ use crate::failure::Usage;
 use crate::output::Output;
 use crate::units::{self, count, show_us};
 
-/// Set for how long paths are used, and by how many bits of an address they are told apart; all of it or nothing, at once
+/// Set for how long paths are used, and by how many bits of an address they are distinguished; all of it or nothing, at once
 ///
 /// lifetime: 10s to 7d [at first: 10m]. At half of it half as much of a path is used. It holds for what has been learned, too.
 ///

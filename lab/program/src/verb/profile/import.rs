@@ -105,21 +105,17 @@ impl Link {
 
     /// The trace as the lab reads it.
     fn rows(&self) -> String {
-        let rate = |at: u64| {
-            let until = self.rates.partition_point(|step| step.at_us <= at);
-            self.rates[..until].last().map_or(0, |step| step.rate_bps)
-        };
-        let delay = |at: u64| {
-            let until = self.delays.partition_point(|step| step.0 <= at);
-            self.delays[..until].last().map_or(0, |step| step.1)
-        };
+        let rates: Vec<_> = self.rates.iter().map(|step| (step.at_us, step.rate_bps)).collect();
         if self.delays.is_empty() {
-            let row = |step: &RateStep| format!("{},{}\n", step.at_us, step.rate_bps);
-            return "time_us,rate_bps\n".to_owned() + &self.rates.iter().map(row).collect::<String>();
+            let row = |(at, rate): &(u64, u64)| format!("{at},{rate}\n");
+            return "time_us,rate_bps\n".to_owned() + &rates.iter().map(row).collect::<String>();
         }
-        let rates = self.rates.iter().map(|step| step.at_us);
-        let times: BTreeSet<u64> = rates.chain(self.delays.iter().map(|step| step.0)).collect();
-        let row = |at: u64| format!("{at},{},{}\n", rate(at), delay(at));
+        let times: BTreeSet<u64> = rates.iter().chain(&self.delays).map(|step| step.0).collect();
+        let value = |steps: &[(u64, u64)], at: u64| {
+            let until = steps.partition_point(|step| step.0 <= at);
+            steps[..until].last().map_or(0, |step| step.1)
+        };
+        let row = |at: u64| format!("{at},{},{}\n", value(&rates, at), value(&self.delays, at));
         "time_us,rate_bps,delay_us\n".to_owned() + &times.into_iter().map(row).collect::<String>()
     }
 }
