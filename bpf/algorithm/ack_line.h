@@ -11,8 +11,9 @@
  *   - A round is what was in flight when it began. What came out of order counts when it came (received_bytes). The round's
  *     first sixteenth is left out, which the last round's pause spoils, and of its last what comes after a gap of twice the
  *     longest: an ACK that the receiver has delayed (RFC 1122, section 4.2.3.2).
- *   - The error of a line is about its longest gap over its length. It shows a rate if it has sixteen ACKs, is twelve times
- *     as long as its longest gap, and as long as a sixteenth of the minimum RTT.
+ *   - The error of a line is about its longest gap over its length. It shows a rate if it is eight times as long as its longest
+ *     gap, and as long as a sixteenth of the minimum RTT. The rate is the most that its error allows for: its bytes over its
+ *     length, were the longest gap like the others. So slow start is left late rather than early.
  *   - The receiver's clock knows nothing of the way back: neither jitter nor batches nor a thin return. It is used where
  *     it ticks in milliseconds and its line is long enough, or if arrivals take more time than the errors of both allow
  *     for: then they show the pace of the return path, as where a satellite's return link has yet to be granted, or is too
@@ -42,9 +43,8 @@
 /* From this part of a round on its line is asked, and as often as this in a round. */
 #define ACK_LINE_EARLY_PART 4
 #define ACK_LINE_QUESTIONS 256
-/* What a line must be at least: ACKs, gaps, a part of the minimum RTT. */
-#define ACK_LINE_LEAST 16
-#define ACK_LINE_GAPS 12
+/* What a line must be at least: longest gaps, a part of the minimum RTT. */
+#define ACK_LINE_GAPS 8
 #define ACK_LINE_RTT_PART 16
 /* A tick of the receiver's clock. */
 #define ACK_LINE_TICK_US 1000
@@ -167,8 +167,9 @@ static __always_inline u64 ack_line_error(u64 gap_us, u64 span_us)
 /* The rate that the line shows, kB/s; 0: none. Percent: 0 to 100. */
 __noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack, u32 most_sent_pct)
 {
-	u64 gap_us, span_us, clock_gap_us, clock_span_us, arrived_us, error, clock_error;
+	u64 gap_us, span_us, least_us, clock_gap_us, clock_span_us, arrived_us, error, clock_error;
 	s64 left_us;
+	u32 bytes;
 
 	if (!line || !ack)
 		return 0;
@@ -188,10 +189,13 @@ __noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack,
 		}
 	}
 	left_us = (s64)arrived_us - ((s64)line->end_rtt_us - (s64)line->begin_rtt_us);
-	if (line->count < ACK_LINE_LEAST || !span_us || span_us < gap_us * ACK_LINE_GAPS || !ack->min_rtt_us ||
+	bytes = line->end_acked - line->begin_acked;
+	/* Where the segment size changes, what the receiver has can seem to be less than before. */
+	if (line->count < 2 || (s32)bytes <= 0 || !span_us || span_us < gap_us * ACK_LINE_GAPS || !ack->min_rtt_us ||
 	    span_us * ACK_LINE_RTT_PART < ack->min_rtt_us || left_us * 100 > (s64)(span_us * most_sent_pct))
 		return 0;
-	return (u32)min_u64((u64)(line->end_acked - line->begin_acked) * 1000 / span_us, ACK_LINE_RATE_MAX);
+	least_us = span_us - gap_us + span_us / (line->count - 1);
+	return (u32)min_u64((u64)bytes * 1000 / least_us, ACK_LINE_RATE_MAX);
 }
 
 /* Whether this is a 256th of the round further than that. */

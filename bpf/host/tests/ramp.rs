@@ -79,6 +79,19 @@ fn the_senders_own_rate_is_none_of_the_path() {
     }
 }
 
+/// One ACK of a line comes late, and counts as if it had come like the others. A line shorter than eight such gaps shows no rate.
+#[test]
+fn the_longest_gap_counts_like_the_others() {
+    for (gap_us, shown) in [(1_000, RATE), (2_000, RATE * 99 / 100), (4_000, 0)] {
+        let mut rounds = Rounds::begun("ramp", &[]);
+        let mut acks = [(1_000, BYTES); ACKS as usize];
+        acks[4].0 = gap_us;
+        rounds.round_of(&acks);
+        let estimate = u64::from(rounds.read("estimate")) * 1_000;
+        assert!((shown..=shown * 101 / 100).contains(&estimate), "{gap_us}: {estimate}");
+    }
+}
+
 #[test]
 fn slow_start_ends_after_two_rounds_that_began_with_a_queue() {
     // A quarter of the RTT, more than any gap, and the clock's noise. The first round has the first ACK of all in it.

@@ -4,9 +4,9 @@ mod common;
 
 use common::ways_back::{WAYS, exits};
 
-/// Slow start ends by ramp's own decision, above what the path holds by the margin and the gaps between ACKs, and nothing
-/// is lost, wherever the receiver's clock of milliseconds can show a rate: jitter or batches of a twentieth of the RTT. Beyond
-/// that it does not end below four fifths of what the path holds.
+/// Slow start ends by ramp's own decision, above what the path holds by the margin, the error of a line and the gaps between
+/// ACKs, and nothing is lost, wherever the receiver's clock of milliseconds can show a rate: jitter or batches of a twentieth
+/// of the RTT. Beyond that it does not end below four fifths of what the path holds.
 #[test]
 fn the_way_back_is_seen_through() {
     for (rtt_us, near) in [(600_000, 10_000), (60_000, 3_000), (30_000, 1_000), (15_000, 200)] {
@@ -19,7 +19,7 @@ fn the_way_back_is_seen_through() {
             assert!(exits.iter().all(|part| *part > least), "{rtt_us} {name}: {exits:?}");
             assert!(back.hold_us == 0 || late > 5_000 || drops == 0, "{rtt_us} {name}: {drops}");
             if late <= near {
-                let most = 1.2 + 1.2 * late as f64 / rtt_us as f64;
+                let most = 1.28 + 1.2 * late as f64 / rtt_us as f64;
                 assert!(
                     exits.len() == 10 && exits[9] < most && drops == 0,
                     "{rtt_us} {name} {exits:?} {drops}"

@@ -117,17 +117,19 @@ impl Line {
         let error = |gap: u64, span: u64| (gap * 32).checked_div(span).map_or(32, |part| (part + 1).min(32));
         let bent = arrived * (32 - error(round.gap, arrived)) > ticked * (32 + error(clock_gap, ticked));
         let (gap, span) = match agrees {
-            Some(true) if ticked >= 12 * clock_gap || bent => (clock_gap, ticked),
+            Some(true) if ticked >= 8 * clock_gap || bent => (clock_gap, ticked),
             Some(false) => return None,
             _ => (round.gap, arrived),
         };
         let least_rtt = u64::from(ack.min_rtt_us);
         let left = arrived as i64 - (end.rtt - begin.rtt);
-        let long = span > 0 && span >= 12 * gap && least_rtt > 0 && span * 16 >= least_rtt;
-        if round.points.len() < 16 || !long || left * 100 > span as i64 * most_sent {
+        let long = span > 0 && span >= 8 * gap && least_rtt > 0 && span * 16 >= least_rtt;
+        if round.points.len() < 2 || end.acked <= begin.acked || !long || left * 100 > span as i64 * most_sent
+        {
             return None;
         }
-        Some(((end.acked - begin.acked) * 1_000 / span).min(FASTEST))
+        let mean = span / (round.points.len() as u64 - 1);
+        Some(((end.acked - begin.acked) * 1_000 / (span - gap + mean)).min(FASTEST))
     }
 
     fn turn(&mut self, ack: &Ack) {
