@@ -106,10 +106,15 @@ impl Terminal {
 
     /// It is as it was: normal screen, cursor shown, same settings.
     fn assert_restored(&self, how: &str) {
-        let text = self.text();
-        let last = |what: &str| text.rfind(what);
-        assert!(last("\x1b[?1049l") > last("\x1b[?1049h"), "{how}: normal screen");
-        assert!(last("\x1b[?25h") > last("\x1b[?25l"), "{how}: cursor");
+        // What it wrote last may not have been read yet.
+        let ends_with = |last: &str, before: &str| {
+            eventually(|| {
+                let text = self.text();
+                text.rfind(last) > text.rfind(before)
+            })
+        };
+        assert!(ends_with("\x1b[?1049l", "\x1b[?1049h"), "{how}: normal screen");
+        assert!(ends_with("\x1b[?25h", "\x1b[?25l"), "{how}: cursor");
         assert_eq!(settings_of(&self.near), self.before, "{how}");
     }
 }
