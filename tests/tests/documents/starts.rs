@@ -1,0 +1,104 @@
+//! What docs/start.md says of starts.
+
+use super::*;
+
+#[test]
+fn the_page_on_starts_has_the_figures_of_the_runs() {
+    let visits = results("docs/evaluation/start-second-visits.csv");
+    let of_cubic = |paths: &str, arm: &str| {
+        let of = |row: &&Row| row["path"].starts_with(paths) && row["bytes"] == "100000";
+        let rows: Vec<_> = visits.iter().filter(of).cloned().collect();
+        ratio(&rows, "6.12", &format!("ramp:start={arm}:after_exit=none"), "cubic").0
+    };
+    let both = |paths| (of_cubic(paths, "resume+window"), of_cubic(paths, "resume"));
+    let ((window, resume), (other_window, other_resume)) = (both("random-"), both("fresh-"));
+    states(
+        "docs/start.md",
+        &format!(
+            "take {window:.3} of stock CUBIC's time with `resume+window`, and {resume:.3} with `resume` alone; over 12 others \
+             {other_window:.3} and {other_resume:.3}"
+        ),
+    );
+    let seconds = |arm: &str| {
+        let row = visits.iter().find(|row| row["path"] == "geo" && row["arm"] == arm);
+        number(row.unwrap_or_else(|| panic!("no run of {arm}")), "seconds")
+    };
+    states(
+        "docs/start.md",
+        &format!(
+            "5.3 MB over `geo` take {:.2} s, {:.2} s and {:.2} s without (CUBIC {:.2} s)",
+            seconds("ramp:start=resume+window:after_exit=none"),
+            seconds("ramp:start=resume:after_exit=none"),
+            seconds("ramp:after_exit=none"),
+            seconds("cubic")
+        ),
+    );
+}
+
+/// What is said of each start where nothing is remembered, by one program over the same paths.
+#[test]
+fn first_visits_are_as_the_runs_found_them() {
+    let rows = results("docs/evaluation/start-first-visits.csv");
+    let of_size =
+        |bytes: &str| -> Vec<_> { rows.iter().filter(|row| row["bytes"] == bytes).cloned().collect() };
+    let opened = ":host.tcp_rmem=4096/8388608/33554432";
+    let of = |size: &str, bytes: &str, options: &str, receiver: &str| {
+        let rows = of_size(bytes);
+        let cubic = format!("cubic{receiver}");
+        let arm = |start: &str| ratio(&rows, "6.12", &format!("ramp{start}{options}{receiver}"), &cubic);
+        let (double, fast, suss) = (arm(""), arm(":start=fast"), arm(":start=suss"));
+        let paths = rows.iter().filter(|row| row["arm"] == cubic).count();
+        states(
+            "docs/start.md",
+            &format!(
+                "{size} over {paths} paths {:.3} ({}), {:.3} ({}), {:.3} ({}; CUBIC {})",
+                double.0, double.1, fast.0, fast.1, suss.0, suss.1, suss.2
+            ),
+        );
+    };
+    of("500 kB", "500000", "", "");
+    of("2 MB", "2000000", "", "");
+    of("opened receivers", "500000", ":after_exit=none", opened);
+    let slowest = |bytes: &str, arm: &str| {
+        let rows = of_size(bytes);
+        pairs(&rows, "6.12", arm, "cubic").into_iter().map(times).fold(0.0, f64::max)
+    };
+    let both = |arm: &str| (slowest("500000", arm), slowest("2000000", arm));
+    let (fast, suss) = (both("ramp:start=fast"), both("ramp:start=suss"));
+    states(
+        "docs/start.md",
+        &format!(
+            "The slowest path takes {:.2} and {:.2} with `fast`, {:.2} and {:.2} with `suss`.",
+            fast.0, fast.1, suss.0, suss.1
+        ),
+    );
+}
+
+#[test]
+fn the_page_on_starts_has_what_receivers_offer() {
+    let rows = results("docs/evaluation/receivers.csv");
+    let mut kernels: Vec<_> = rows.iter().map(|row| &row["kernel"]).collect();
+    kernels.dedup();
+    for kernel in &kernels {
+        let of = |setting: &'static str| {
+            rows.iter().filter(move |row| row["kernel"] == **kernel && row["setting"] == setting)
+        };
+        let first = |setting| of(setting).find(|row| row["round"] == "first").unwrap();
+        let (now, raised) = (first("now"), first("raised"));
+        // The buffer is Linux's own until the kernel has enlarged it.
+        let autotuned =
+            of("now").find(|row| row["buffer_bytes"].parse().is_ok_and(|bytes: u64| bytes > 131_072));
+        let line = format!(
+            "{kernel} {:.0} kB {} {:.1}, {:.1} s {:.0} kB, {:.1}, {:.1} s",
+            number(now, "window_bytes") / 1e3,
+            autotuned.unwrap()["round"],
+            number(now, "seconds_1mb"),
+            number(now, "seconds_5mb"),
+            number(raised, "window_bytes") / 1e3,
+            number(raised, "seconds_1mb"),
+            number(raised, "seconds_5mb"),
+        );
+        states("docs/start.md", &line);
+    }
+    assert!(kernels.len() >= 3, "{kernels:?}");
+}
