@@ -15,9 +15,8 @@ pub(crate) fn exit(seconds: f64, window_bytes: u64) -> Option<Exit> {
 /// The evaluation, which must be possible; its figure must be drawable.
 pub(crate) fn evaluate(claim: &Claim, evidence: &Evidence) -> Evaluation {
     let evaluation = (claim.evaluate)(evidence).unwrap();
-    let path = std::env::temp_dir().join(format!("onramp-{}-{}.svg", claim.id, std::process::id()));
-    evaluation.figure.write(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    evaluation.figure.write(&directory.path().join("figure.svg")).unwrap();
     evaluation
 }
 
