@@ -1,10 +1,36 @@
 // The browser of the tests: Chromium, or Firefox where BROWSER=firefox, which Playwright then drives by WebDriver BiDi.
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { stripVTControlCharacters } from "node:util";
 import { chromium, firefox } from "playwright-core";
 
 /** Debian's. */
 const FIREFOX = "/usr/bin/firefox-esr";
 const inFirefox = process.env.BROWSER === "firefox";
+
+// What ended a script, in a line that .ci/failures.awk keeps.
+process.on("uncaughtException", (error) => {
+	const name = basename(process.argv[1]);
+	const line = error.stack?.match(new RegExp(`${name}:\\d+`))?.[0];
+	const message = stripVTControlCharacters(String(error.message)).replace(/\s+/g, " ");
+	console.error(error);
+	console.error(`FAIL: ${line ?? name}: ${message}`);
+	process.exit(1);
+});
+
+const PATIENCE_MS = 60_000;
+
+/** What `look` returns, once it no longer throws: a page shows what was done to it a moment later. */
+export async function until(look) {
+	for (const end = Date.now() + PATIENCE_MS; ; await pause(50)) {
+		try {
+			return await look();
+		} catch (error) {
+			if (Date.now() > end) throw error;
+		}
+	}
+}
 
 export const launch = (chromiumPath) =>
 	inFirefox

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { launch, saved } from "./browser.mjs";
+import { launch, saved, until } from "./browser.mjs";
 
 const [chromiumPath, url] = process.argv.slice(2);
 const SEGMENT = 1000;
@@ -55,7 +55,8 @@ await page.evaluate((text) => {
 	document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
 }, recording);
 await page.locator(".row.flow").nth(1).waitFor();
-const named = new URL(page.url()).hash.split("recording=")[1];
+const hash = (on = page) => on.evaluate(() => location.hash);
+const named = (await hash()).split("recording=")[1];
 await page.evaluate((next) => (location.hash = next), `#/flow/1?recording=${named}`);
 
 // Zoom by dragging and by keys, in all charts at once; the whole is there again by a button, a key or a double click.
@@ -75,30 +76,43 @@ async function stretch(on = page) {
 	return ends;
 }
 const length = ([from, to]) => to - from;
-const whole = await stretch();
-assert.ok(length(whole) > 0.4, `${whole}`);
-const { x, y, width, height } = await charts.first().boundingBox();
-await page.mouse.move(x + 0.25 * width, y + height / 2);
-await page.mouse.down();
-await page.mouse.move(x + 0.5 * width, y + height / 2, { steps: 5 });
-await page.mouse.up();
+/** Of what the charts show now, once it is as it should be. */
+const shown = (check, on = page) =>
+	until(async () => {
+		const now = await stretch(on);
+		assert.ok(check(now), `${now}`);
+		return now;
+	});
+const same = (wanted) => (now) => now[0] === wanted[0] && now[1] === wanted[1];
 const all = page.getByRole("button", { name: "All of it" });
-await all.waitFor();
-const zoomed = await stretch();
-assert.ok(length(zoomed) < 0.35 * length(whole) && zoomed[0] > whole[0], `${zoomed} of ${whole}`);
+// Whatever else the page has to say has come: the charts stay where they are.
+const whole = await shown((now) => length(now) > 0.4);
+const zoomed = await until(async () => {
+	await page.keyboard.press("0");
+	await all.waitFor({ state: "hidden" });
+	await charts.first().scrollIntoViewIfNeeded();
+	const { x, y, width, height } = await charts.first().boundingBox();
+	await page.mouse.move(x + 0.25 * width, y + height / 2);
+	await page.mouse.down();
+	await page.mouse.move(x + 0.5 * width, y + height / 2, { steps: 5 });
+	await page.mouse.up();
+	await all.waitFor({ timeout: 5_000 });
+	const now = await stretch();
+	assert.ok(length(now) < 0.35 * length(whole) && now[0] > whole[0], `${now} of ${whole}`);
+	return now;
+});
 // Neither do new values end it, nor are charts that are made anew without it.
 await charts.first().click({ position: { x: 90, y: 60 } });
-assert.match(page.url(), /[?&]t=[0-9.]+/);
-assert.deepEqual(await stretch(), zoomed);
+await until(async () => assert.match(await hash(), /[?&]t=[0-9.]+/));
+await shown(same(zoomed));
 await page.keyboard.press("t");
-assert.deepEqual(await stretch(), zoomed);
+await shown(same(zoomed));
 await page.keyboard.press("ArrowRight");
-const later = await stretch();
-assert.ok(later[0] > zoomed[0] && later[1] > zoomed[1], `${later} after ${zoomed}`);
+await shown((now) => now[0] > zoomed[0] && now[1] > zoomed[1]);
 await page.keyboard.press("+");
-assert.ok(length(await stretch()) < length(zoomed));
+await shown((now) => length(now) < length(zoomed));
 await all.click();
-assert.deepEqual(await stretch(), whole);
+await shown(same(whole));
 await page.keyboard.press("+");
 await all.waitFor();
 await page.keyboard.press("0");
@@ -113,23 +127,25 @@ const compared = page.locator(".compared");
 assert.ok(await compared.isHidden());
 await page.getByLabel("Compare with").selectOption("2");
 await compared.locator(".chart canvas").nth(1).waitFor();
-assert.match(new URL(page.url()).hash, /[?&]with=2(&|$)/);
-const legend = await compared.locator(".legend").first().innerText();
-assert.ok(legend.includes("this") && legend.includes("other"), legend);
-const figure = (name) => compared.locator("tr", { hasText: name }).locator("td").allInnerTexts();
-assert.deepEqual(await figure("min RTT"), ["50.0 ms", "100 ms"]);
-const [one, two] = await figure("delivered");
-assert.notEqual(one, two);
+await until(async () => {
+	assert.match(await hash(), /[?&]with=2(&|$)/);
+	const legend = await compared.locator(".legend").first().innerText();
+	assert.ok(legend.includes("this") && legend.includes("other"), legend);
+	const figure = (name) => compared.locator("tr", { hasText: name }).locator("td").allInnerTexts();
+	assert.deepEqual(await figure("min RTT"), ["50.0 ms", "100 ms"]);
+	const [one, two] = await figure("delivered");
+	assert.notEqual(one, two);
+});
 await compared
 	.locator(".u-over")
 	.first()
 	.click({ position: { x: 90, y: 60 } });
-const address = page.url();
-assert.match(new URL(address).hash, /with=2.*t=[0-9.]+/);
+await until(async () => assert.match(await hash(), /with=2.*t=[0-9.]+/));
+const address = await page.evaluate(() => location.href);
 const linked = await opened(address);
 await linked.locator(".compared .chart canvas").nth(1).waitFor();
 assert.equal(await linked.getByLabel("Compare with").inputValue(), "2");
-assert.equal(linked.url(), address);
+assert.equal(await hash(linked), new URL(address).hash);
 await linked.goto(address.replace("with=2", "with=77"));
 await linked.reload();
 await linked.locator(".picker .wrong", { hasText: "not known" }).waitFor();
@@ -139,8 +155,10 @@ for (const colorScheme of ["light", "dark"]) {
 	await page.emulateMedia({ colorScheme });
 	for (const wide of [390, 1280]) {
 		await page.setViewportSize({ width: wide, height: 860 });
-		const needed = await page.evaluate(() => document.documentElement.scrollWidth);
-		assert.ok(needed <= wide, `a flow's page is ${needed} wide on ${wide}`);
+		await until(async () => {
+			const needed = await page.evaluate(() => document.documentElement.scrollWidth);
+			assert.ok(needed <= wide, `a flow's page is ${needed} wide on ${wide}`);
+		});
 	}
 }
 
@@ -153,22 +171,23 @@ const path = join(directory, name);
 writeFileSync(path, bytes);
 const file = await opened(pathToFileURL(path).href, "file:");
 await file.locator(".compared .chart canvas").nth(1).waitFor();
-const story = await page.locator(".story").innerText();
-assert.equal(await file.locator(".story").innerText(), story);
-for (const words of await page.locator(".tile dd").allInnerTexts())
-	assert.ok((await file.locator(".tiles").innerText()).includes(words), words);
-assert.deepEqual(await stretch(file), whole);
+await until(async () => {
+	assert.equal(await file.locator(".story").innerText(), await page.locator(".story").innerText());
+	const tiles = await file.locator(".tiles").innerText();
+	for (const words of await page.locator(".tile dd").allInnerTexts()) assert.ok(tiles.includes(words), words);
+});
+await shown(same(whole), file);
 await file.keyboard.press("+");
 await file.getByRole("button", { name: "All of it" }).waitFor();
-assert.ok(length(await stretch(file)) < length(whole));
+await shown((now) => length(now) < length(whole), file);
 for (const name of ["Save page", "Compare with", "All flows"])
 	assert.equal(await file.getByText(name).isVisible(), false);
 await file.keyboard.press("1");
 await file.locator(".compared").waitFor();
 rmSync(directory, { recursive: true });
 await page.getByLabel("Compare with").selectOption("");
-assert.ok(await compared.isHidden());
-assert.ok(!page.url().includes("with="));
+await compared.waitFor({ state: "hidden" });
+await until(async () => assert.ok(!(await hash()).includes("with=")));
 
 assert.deepEqual(complaints, []);
 await browser.close();

@@ -3,11 +3,11 @@
 // lab.mjs CHROMIUM results|report FILE
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { launch } from "./browser.mjs";
 
 const [chromiumPath, what, file] = process.argv.slice(2);
 const url = pathToFileURL(file).href;
-const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
+const browser = await launch(chromiumPath);
 const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
 page.setDefaultTimeout(60_000);
 const errors = [];

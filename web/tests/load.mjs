@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
+import "./browser.mjs"; // says what failed
 
 const [chromiumPath, url, secondsText] = process.argv.slice(2);
 const seconds = Number(secondsText);

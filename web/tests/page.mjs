@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { launch, saved } from "./browser.mjs";
+import { launch, saved, until } from "./browser.mjs";
 
 const [chromiumPath, url, port, tokenFile] = process.argv.slice(2);
 const token = readFileSync(tokenFile, "utf8").trim();
@@ -103,14 +103,17 @@ await page
 	.locator(".chart .u-over")
 	.first()
 	.click({ position: { x: 40, y: 40 } });
-const moment = new URL(page.url());
-assert.match(moment.hash, /[?&]t=[0-9.]+/);
+const moment = await until(async () => {
+	const address = new URL(await page.evaluate(() => location.href));
+	assert.match(address.hash, /[?&]t=[0-9.]+/);
+	return address;
+});
 // Opened in a page of its own: this one keeps the token that it was given.
 const linked = await context.newPage();
 linked.setDefaultTimeout(PATIENCE);
 await linked.goto(moment.href);
 await linked.locator(".story", { hasText: "Left slow start by its algorithm" }).waitFor();
-assert.equal(linked.url(), moment.href);
+assert.equal(await linked.evaluate(() => location.href), moment.href);
 await linked.close();
 
 // The server begins anew, and the page goes on with the same flow and what it knows of it.
