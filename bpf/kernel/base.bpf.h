@@ -83,21 +83,34 @@ static __always_inline void base_tx_start(struct sock *sk)
 		cubictcp_cwnd_event_tx_start(sk);
 }
 
-/* The base with its own HyStart, where no algorithm would end slow start. */
+static __always_inline struct bictcp *cubic_of(struct sock *sk)
+{
+	return (struct bictcp *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+}
+
+/*
+ * Whether CUBIC may take this sample for its least RTT: the only thing that it does with an ACK, HyStart apart. An ACK without a
+ * sample has the largest number, and no least RTT yet is a larger one.
+ */
+static __always_inline bool cubic_measures(struct sock *sk, const struct ack_sample *sample)
+{
+	return cubic_of(sk)->delay_min - 1 >= (u32)sample->rtt_us;
+}
+
+/* The base with its own HyStart, which is for slow start, where no algorithm would end that. */
 static __always_inline void base_acked_alone(struct sock *sk, const struct ack_sample *sample)
 {
-	if (base == BASE_CUBIC)
+	if (base == BASE_CUBIC && (is_below_threshold(sk) || cubic_measures(sk, sample)))
 		cubictcp_acked(sk, sample);
 }
 
 /* CUBIC's own HyStart would exit slow start by rules of its own. It does not look at this ACK if `found` is set. */
 static __always_inline void base_acked(struct sock *sk, const struct ack_sample *sample)
 {
-	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
-	struct bictcp *cubic = (struct bictcp *)icsk->icsk_ca_priv;
+	struct bictcp *cubic = cubic_of(sk);
 	u8 found;
 
-	if (base != BASE_CUBIC)
+	if (base != BASE_CUBIC || !cubic_measures(sk, sample))
 		return;
 	found = cubic->found;
 	cubic->found = 1;
@@ -134,10 +147,8 @@ static __always_inline u32 base_options(const struct sock *sk)
 /* CUBIC takes it for the window before its last reduction. */
 static __always_inline void base_set_plateau(struct sock *sk, u32 window)
 {
-	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
-
 	if (base == BASE_CUBIC)
-		((struct bictcp *)icsk->icsk_ca_priv)->last_max_cwnd = window;
+		cubic_of(sk)->last_max_cwnd = window;
 }
 
 static __always_inline u32 base_undo_cwnd(struct sock *sk)

@@ -183,6 +183,7 @@ struct tcp_sock {
 /* net/ipv4/tcp_cubic.c; only where CUBIC is the base */
 struct bictcp {
 	u32 last_max_cwnd; /* W_max, segments; 0: none yet */
+	u32 delay_min;	   /* the least RTT, us, at least 1; 0: none yet */
 	u8 found;	   /* HyStart: not 0 when it has exited slow start */
 };
 
