@@ -6,9 +6,11 @@
  *
  *   - The minimum of a round's first sixteenth, of sixteen samples at least, is evaluated: once in each round. Where a
  *     receiver acknowledges bursts as one there are not as many samples: four of the first half of a large round will do.
- *   - Where ACKs have paused for half of that RTT or more, the bottleneck was idle and the queue empty: it is the RTT of
- *     the path now (twice the minimum RTT at most), which a handover or a path that opens slowly may have raised.
- *   - Else it is risen if it is above the RTT of the path by a quarter of that, and by the longest gap between ACKs.
+ *   - Where ACKs have paused for half of the RTT of the path or more, the bottleneck was idle and the queue empty: it is the
+ *     RTT of the path now (twice the minimum RTT at most), which a handover or a path that opens slowly may have raised. Where
+ *     the link itself stood still, as radio links do, what waits in its queue waits as long: by as much as the RTT has risen
+ *     across it, a pause does not count.
+ *   - Else it is risen if it is above the RTT of the path by a quarter of that.
  *   - What an ACK has waited on the way back is no part of it, as far as that is known.
  *
  * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, a threshold that knows how unevenly ACKs
@@ -45,7 +47,8 @@ struct queue {
 	u32 risen;	 /* rounds in a row that began with a queue */
 	u32 base_us;	 /* RTT of the path when ACKs had paused last; 0: not yet */
 	u32 last_us;	 /* arrival of the newest ACK, modulo 2^32 */
-	u32 pause_us;	 /* longest between two ACKs since a round was evaluated last */
+	u32 rtt_us;	 /* of the newest ACK that has one */
+	u32 pause_us;	 /* longest between two ACKs since a round was evaluated last, less what the RTT rose by */
 	u32 begun;	 /* whether there is a round */
 };
 
@@ -56,6 +59,7 @@ static __always_inline void queue_restart(struct queue *queue)
 	queue->begun = 0;
 	queue->risen = 0;
 	queue->base_us = 0;
+	queue->rtt_us = 0;
 	queue->pause_us = 0;
 }
 
@@ -65,16 +69,15 @@ static __always_inline u32 queue_base(const struct queue *queue, const struct ac
 	return queue->base_us ? queue->base_us : ack->min_rtt_us;
 }
 
-/* Evaluates the RTT with which the round began, where the longest gap between ACKs has been so long. */
-static __always_inline void queue_evaluate(struct queue *queue, const struct ack *ack, u32 gap_us)
+/* Evaluates the RTT with which the round began. */
+static __always_inline void queue_evaluate(struct queue *queue, const struct ack *ack)
 {
 	u64 base_us = queue_base(queue, ack);
-	u64 rise_us = max_u64(base_us / QUEUE_RISE_PART, gap_us) + QUEUE_NOISE_US;
 
-	if ((u64)queue->pause_us * QUEUE_IDLE_PART >= queue->least_us) {
+	if ((u64)queue->pause_us * QUEUE_IDLE_PART >= min_u64(base_us, queue->least_us)) {
 		queue->base_us = (u32)min_u64(queue->least_us, (u64)ack->min_rtt_us * QUEUE_BASE_MOST);
 		queue->risen = 0;
-	} else if (queue->least_us > base_us + rise_us) {
+	} else if (queue->least_us > base_us + base_us / QUEUE_RISE_PART + QUEUE_NOISE_US) {
 		queue->risen++;
 	} else {
 		queue->risen = 0;
@@ -83,14 +86,25 @@ static __always_inline void queue_evaluate(struct queue *queue, const struct ack
 	queue->pause_us = 0;
 }
 
-/* One ACK. True: its RTT counts, of a round that has not been evaluated. */
-static __always_inline bool queue_wants(struct queue *queue, const struct ack *ack)
+/* One ACK: what it adds to the longest pause. */
+static __always_inline void queue_sees_pause(struct queue *queue, const struct ack *ack)
 {
 	u32 pause_us = (u32)ack->now_us - queue->last_us;
 
-	if (pause_us > queue->pause_us && queue->begun)
-		queue->pause_us = pause_us;
 	queue->last_us = (u32)ack->now_us;
+	if (ack->rtt_us >= 0) {
+		if ((u32)ack->rtt_us > queue->rtt_us)
+			pause_us -= (u32)min_u64(pause_us, (u32)ack->rtt_us - queue->rtt_us);
+		queue->rtt_us = (u32)ack->rtt_us;
+	}
+	if (queue->begun)
+		queue->pause_us = (u32)max_u64(queue->pause_us, pause_us);
+}
+
+/* The same ACK. True: its RTT counts, of a round that has not been evaluated. */
+static __always_inline bool queue_wants(struct queue *queue, const struct ack *ack)
+{
+	queue_sees_pause(queue, ack);
 	if (!queue->begun || round_is_over(queue->round_end, ack)) {
 		queue->begun = 1;
 		queue->round_bytes = ack->bytes_outstanding;

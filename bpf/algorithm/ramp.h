@@ -137,7 +137,7 @@ static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_pa
 		queue_wants(&state->queue, ack) && queue_add(&state->queue, ack, ack_line_return_us(&state->line, ack));
 
 	if (evaluated)
-		queue_evaluate(&state->queue, ack, ramp_gap(state));
+		queue_evaluate(&state->queue, ack);
 	if (rate)
 		state->estimate = rate;
 	if (state->estimate && (evaluated || rate || ack_line_further(&state->line, ack, state->updated_at)))

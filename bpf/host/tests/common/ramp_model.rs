@@ -223,6 +223,7 @@ struct Queue {
     /// RTT of the path, as the last round after a pause showed it.
     base: Option<u64>,
     last: Option<u64>,
+    rtt: u64,
     pause: u64,
 }
 
@@ -232,10 +233,11 @@ impl Queue {
     }
 
     /// Whether the round has been judged with this ACK, which the way back has delayed by so much.
-    fn on_ack(&mut self, ack: &Ack, gap: u64, returning: u64) -> bool {
+    fn on_ack(&mut self, ack: &Ack, returning: u64) -> bool {
         let passed = self.last.map_or(0, |last| ack.now_us.wrapping_sub(last) & u64::from(u32::MAX));
-        self.pause = self.pause.max(passed);
-        self.last = Some(ack.now_us);
+        let rtt = u64::try_from(ack.rtt_us).unwrap_or(self.rtt);
+        self.pause = self.pause.max(passed.saturating_sub(rtt.saturating_sub(self.rtt)));
+        (self.last, self.rtt) = (Some(ack.now_us), rtt);
         if self.round.is_none_or(|(from, bytes)| ack.bytes_acked > from + bytes) {
             self.round = Some((ack.bytes_acked, ack.bytes_outstanding.into()));
             (self.least, self.samples, self.evaluated) = (None, 0, false);
@@ -256,9 +258,9 @@ impl Queue {
             return false;
         }
         self.evaluated = true;
-        let idle = std::mem::take(&mut self.pause) * 2 >= least;
         let base = self.base(ack);
-        self.risen = if !idle && least > base + (base / 4).max(gap) + 100 { self.risen + 1 } else { 0 };
+        let idle = std::mem::take(&mut self.pause) * 2 >= least.min(base);
+        self.risen = if !idle && least > base + base / 4 + 100 { self.risen + 1 } else { 0 };
         if idle {
             self.base = Some(least.min(2 * u64::from(ack.min_rtt_us))).filter(|base| *base > 0);
         }
@@ -327,7 +329,7 @@ impl Model {
     pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
         let rate = self.line.on_ack(ack, if self.guided { 90 } else { 80 }).filter(|rate| *rate > 0);
         let returning = self.line.returning(ack);
-        let evaluated = self.queue.on_ack(ack, self.line.gap(), returning);
+        let evaluated = self.queue.on_ack(ack, returning);
         self.estimate = rate.or(self.estimate);
         let window = u64::from(ack.cwnd);
         let further = self.line.round.as_ref().is_some_and(|round| round.further(ack, self.aimed));
