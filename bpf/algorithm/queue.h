@@ -13,8 +13,8 @@
  *   - Else it is risen if it is above the RTT of the path by a quarter of that.
  *   - What an ACK has waited on the way back is no part of it, as far as that is known.
  *
- * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, a threshold that knows how unevenly ACKs
- * come, and a base that moves with the path.
+ * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, a threshold that is a part of the RTT, and a
+ * base that moves with the path.
  *
  * Use: embed a struct queue, queue_restart it when slow start begins, queue_wants with every ACK, queue_add where that wants
  * it, queue_evaluate where that asks for it; `risen` counts the rounds in a row with that result, queue_base is the RTT of the path.

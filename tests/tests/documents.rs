@@ -293,6 +293,11 @@ fn times((arm, reference): (&Row, &Row)) -> f64 {
     number(arm, "seconds") / number(reference, "seconds")
 }
 
+/// The most that an arm takes of another one's time, of the same paths.
+fn slowest(rows: &[Row], kernel: &str, arm: &str, reference: &str) -> f64 {
+    pairs(rows, kernel, arm, reference).into_iter().map(times).fold(0.0, f64::max)
+}
+
 /// Of two arms over the same paths: the geometric mean of the ratio of their times, and what each retransmitted.
 fn ratio(rows: &[Row], kernel: &str, arm: &str, reference: &str) -> (f64, f64, f64) {
     let pairs = pairs(rows, kernel, arm, reference);
@@ -322,7 +327,7 @@ fn grouped(value: f64) -> String {
 fn what_is_said_of_paths_at_random_is_what_the_runs_give() {
     let rows = results("docs/evaluation/paths-at-random-fresh.csv");
     let (time, lost, reference) = ratio(&rows, "6.12", "ramp", "cubic");
-    let slowest = pairs(&rows, "6.12", "ramp", "cubic").into_iter().map(times).fold(0.0, f64::max);
+    let slowest = slowest(&rows, "6.12", "ramp", "cubic");
     states(
         "README.md",
         &format!(

@@ -19,11 +19,15 @@ process.on("uncaughtException", (error) => {
 	process.exit(1);
 });
 
-const PATIENCE_MS = 60_000;
+/** How long anything is waited for, ms. */
+export const PATIENCE = 60_000;
+
+/** Of a page, as it says itself: what page.url() has comes later. */
+export const addressOf = (page) => page.evaluate(() => location.href);
 
 /** What `look` returns, once it no longer throws: a page shows what was done to it a moment later. */
 export async function until(look) {
-	for (const end = Date.now() + PATIENCE_MS; ; await pause(50)) {
+	for (const end = Date.now() + PATIENCE; ; await pause(50)) {
 		try {
 			return await look();
 		} catch (error) {

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { launch, saved, until } from "./browser.mjs";
+import { addressOf, launch, saved, until } from "./browser.mjs";
 
 const [chromiumPath, url] = process.argv.slice(2);
 const SEGMENT = 1000;
@@ -55,7 +55,7 @@ await page.evaluate((text) => {
 	document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
 }, recording);
 await page.locator(".row.flow").nth(1).waitFor();
-const hash = (on = page) => on.evaluate(() => location.hash);
+const hash = async (on = page) => new URL(await addressOf(on)).hash;
 const named = (await hash()).split("recording=")[1];
 await page.evaluate((next) => (location.hash = next), `#/flow/1?recording=${named}`);
 
@@ -85,7 +85,6 @@ const shown = (check, on = page) =>
 	});
 const same = (wanted) => (now) => now[0] === wanted[0] && now[1] === wanted[1];
 const all = page.getByRole("button", { name: "All of it" });
-// Whatever else the page has to say has come: the charts stay where they are.
 const whole = await shown((now) => length(now) > 0.4);
 const zoomed = await until(async () => {
 	await page.keyboard.press("0");
@@ -141,12 +140,12 @@ await compared
 	.first()
 	.click({ position: { x: 90, y: 60 } });
 await until(async () => assert.match(await hash(), /with=2.*t=[0-9.]+/));
-const address = await page.evaluate(() => location.href);
-const linked = await opened(address);
+const chosen = await addressOf(page);
+const linked = await opened(chosen);
 await linked.locator(".compared .chart canvas").nth(1).waitFor();
 assert.equal(await linked.getByLabel("Compare with").inputValue(), "2");
-assert.equal(await hash(linked), new URL(address).hash);
-await linked.goto(address.replace("with=2", "with=77"));
+assert.equal(await hash(linked), new URL(chosen).hash);
+await linked.goto(chosen.replace("with=2", "with=77"));
 await linked.reload();
 await linked.locator(".picker .wrong", { hasText: "not known" }).waitFor();
 assert.ok(await linked.locator(".compared").isHidden());

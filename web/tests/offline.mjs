@@ -3,7 +3,7 @@
 // offline.mjs CHROMIUM URL
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { launch } from "./browser.mjs";
+import { addressOf, launch } from "./browser.mjs";
 
 const [chromiumPath, url] = process.argv.slice(2);
 const RECORDING = "../recording/src/tests/recorded";
@@ -25,7 +25,7 @@ const claims = async () => ({
 const none = { live: false, algorithms: false, attach: false, back: 0 };
 assert.deepEqual(await claims(), none);
 await page.keyboard.press("3");
-assert.ok(!page.url().includes("algorithms"));
+assert.ok(!(await addressOf(page)).includes("algorithms"));
 const files = readdirSync(RECORDING).map((name) => [name, readFileSync(`${RECORDING}/${name}`).toString("base64")]);
 await page.evaluate((all) => {
 	const data = new DataTransfer();

@@ -3,7 +3,7 @@
 // open.mjs CHROMIUM URL
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { launch } from "./browser.mjs";
+import { addressOf, launch } from "./browser.mjs";
 
 const [chromiumPath, url] = process.argv.slice(2);
 const RECORDING = "../recording/src/tests/recorded";
@@ -40,7 +40,7 @@ async function fits() {
 		for (const width of [390, 1280]) {
 			await page.setViewportSize({ width, height: 860 });
 			const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-			assert.ok(wide <= width, `${await page.url()} is ${wide} wide on ${width}`);
+			assert.ok(wide <= width, `${await addressOf(page)} is ${wide} wide on ${width}`);
 		}
 	}
 	const nameless = await page.evaluate(() =>
@@ -59,7 +59,7 @@ await page.locator(".empty", { hasText: "No flow yet" }).waitFor();
 await drop(readdirSync(RECORDING).map((name) => [name, readFileSync(`${RECORDING}/${name}`)]));
 await page.locator(".story", { hasText: "Left slow start" }).waitFor();
 await page.locator(".opened", { hasText: /^A recording in \d files: 1 flow, recorded/ }).waitFor();
-const first = page.url();
+const first = await addressOf(page);
 await page.locator(".others tr", { hasText: "ramp" }).waitFor();
 assert.ok(await page.locator('[data-view="algorithms"]').isHidden(), "a recording has nothing to tune");
 await fits();
@@ -82,7 +82,7 @@ await page.locator(".empty", { hasText: "No flow yet" }).waitFor();
 const recording = readdirSync(RECORDING).map((name) => [name, readFileSync(`${RECORDING}/${name}`)]);
 await drop(recording);
 await page.locator(".opened", { hasText: /^A recording in \d files: 1 flow, recorded/ }).waitFor();
-const second = page.url();
+const second = await addressOf(page);
 await page.goto(first);
 await page.locator(".opened", { hasText: "opened before" }).waitFor();
 await page.goto(second);

@@ -6,12 +6,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { launch, saved, until } from "./browser.mjs";
+import { addressOf, launch, PATIENCE, saved, until } from "./browser.mjs";
 
 const [chromiumPath, url, port, tokenFile] = process.argv.slice(2);
 const token = readFileSync(tokenFile, "utf8").trim();
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const PATIENCE = 60_000;
 
 /** Asks the starter for something, and waits until it is done. */
 async function please(what) {
@@ -104,16 +103,16 @@ await page
 	.first()
 	.click({ position: { x: 40, y: 40 } });
 const moment = await until(async () => {
-	const address = new URL(await page.evaluate(() => location.href));
-	assert.match(address.hash, /[?&]t=[0-9.]+/);
-	return address;
+	const now = new URL(await addressOf(page));
+	assert.match(now.hash, /[?&]t=[0-9.]+/);
+	return now;
 });
 // Opened in a page of its own: this one keeps the token that it was given.
 const linked = await context.newPage();
 linked.setDefaultTimeout(PATIENCE);
 await linked.goto(moment.href);
 await linked.locator(".story", { hasText: "Left slow start by its algorithm" }).waitFor();
-assert.equal(await linked.evaluate(() => location.href), moment.href);
+assert.equal(await addressOf(linked), moment.href);
 await linked.close();
 
 // The server begins anew, and the page goes on with the same flow and what it knows of it.
@@ -134,7 +133,7 @@ await story("Left slow start by its algorithm");
 // A page that begins now has what the new server has seen, which is not the flow's beginning.
 const other = await context.newPage();
 other.setDefaultTimeout(PATIENCE);
-await other.goto(page.url());
+await other.goto(await addressOf(page));
 await other.locator(".others", { hasText: "Not known" }).waitFor();
 await other.close();
 

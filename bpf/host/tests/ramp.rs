@@ -87,7 +87,7 @@ fn the_longest_gap_counts_like_the_others() {
 
 #[test]
 fn slow_start_ends_after_two_rounds_that_began_with_a_queue() {
-    // A quarter of the RTT, more than any gap, and the clock's noise. The first round has the first ACK of all in it.
+    // A quarter of the RTT, and the clock's noise. The first round has the first ACK of all in it.
     for (late_us, outcomes) in [(25_100, ["blind"; 3]), (25_101, ["blind", "queued", "exit"])] {
         let mut rounds = Rounds::begun("ramp", &[]);
         for outcome in outcomes {
