@@ -6,10 +6,11 @@
  *
  *   - The minimum of a round's first sixteenth, of sixteen samples at least, is evaluated: once in each round. Where a
  *     receiver acknowledges bursts as one there are not as many samples: four of the first half of a large round will do.
- *   - Where ACKs have paused for half of the RTT of the path or more, the bottleneck was idle and the queue empty: it is the
- *     RTT of the path now (twice the minimum RTT at most), which a handover or a path that opens slowly may have raised. Where
- *     the link itself stood still, as radio links do, what waits in its queue waits as long: by as much as the RTT has risen
- *     across it, a pause does not count.
+ *   - Where ACKs pause, the bottleneck had nothing to send for as long as that, less what the segment after the pause waited in
+ *     its queue: its RTT above that of the path. A link that stands still, as radio links do, and ACKs that come in bursts
+ *     pause as well, but their segments have waited. Where it had nothing to send for an eighth of the RTT of the path, the
+ *     queue was empty: it is the RTT of the path now (twice the minimum RTT at most), which a handover or a path that opens
+ *     slowly may have raised.
  *   - Else it is risen if it is above the RTT of the path by a quarter of that.
  *   - What an ACK has waited on the way back is no part of it, as far as that is known.
  *
@@ -32,8 +33,8 @@
 /* Where ACKs stand for many segments each: of rounds of so many segments, half of the round and these samples suffice. */
 #define QUEUE_LARGE 64
 #define QUEUE_FEW 4
-/* A pause of this part of the RTT leaves no queue; what the RTT of the path may then be, in minimum RTTs. */
-#define QUEUE_IDLE_PART 2
+/* Nothing to send for this part of the RTT: no queue; what the RTT of the path may then be, in minimum RTTs. */
+#define QUEUE_IDLE_PART 8
 #define QUEUE_BASE_MOST 2
 /* Of the RTT of the path that must be added, and more than the clock's noise. */
 #define QUEUE_RISE_PART 4
@@ -47,8 +48,7 @@ struct queue {
 	u32 risen;	 /* rounds in a row that began with a queue */
 	u32 base_us;	 /* RTT of the path when ACKs had paused last; 0: not yet */
 	u32 last_us;	 /* arrival of the newest ACK, modulo 2^32 */
-	u32 rtt_us;	 /* of the newest ACK that has one */
-	u32 pause_us;	 /* longest between two ACKs since a round was evaluated last, less what the RTT rose by */
+	u32 idle_us;	 /* longest that the bottleneck had nothing to send since a round was evaluated last */
 	u32 begun;	 /* whether there is a round */
 };
 
@@ -59,8 +59,7 @@ static __always_inline void queue_restart(struct queue *queue)
 	queue->begun = 0;
 	queue->risen = 0;
 	queue->base_us = 0;
-	queue->rtt_us = 0;
-	queue->pause_us = 0;
+	queue->idle_us = 0;
 }
 
 /* RTT of the path without a queue, as far as it is known. */
@@ -74,7 +73,7 @@ static __always_inline void queue_evaluate(struct queue *queue, const struct ack
 {
 	u64 base_us = queue_base(queue, ack);
 
-	if ((u64)queue->pause_us * QUEUE_IDLE_PART >= min_u64(base_us, queue->least_us)) {
+	if ((u64)queue->idle_us * QUEUE_IDLE_PART >= min_u64(base_us, queue->least_us)) {
 		queue->base_us = (u32)min_u64(queue->least_us, (u64)ack->min_rtt_us * QUEUE_BASE_MOST);
 		queue->risen = 0;
 	} else if (queue->least_us > base_us + base_us / QUEUE_RISE_PART + QUEUE_NOISE_US) {
@@ -83,22 +82,18 @@ static __always_inline void queue_evaluate(struct queue *queue, const struct ack
 		queue->risen = 0;
 	}
 	queue->samples = QUEUE_EVALUATED;
-	queue->pause_us = 0;
+	queue->idle_us = 0;
 }
 
-/* One ACK: what it adds to the longest pause. */
+/* One ACK: for how long the bottleneck had nothing to send before the segment that it acknowledges. */
 static __always_inline void queue_sees_pause(struct queue *queue, const struct ack *ack)
 {
 	u32 pause_us = (u32)ack->now_us - queue->last_us;
+	s64 waited_us = (s64)ack->rtt_us - queue_base(queue, ack);
 
 	queue->last_us = (u32)ack->now_us;
-	if (ack->rtt_us >= 0) {
-		if ((u32)ack->rtt_us > queue->rtt_us)
-			pause_us -= (u32)min_u64(pause_us, (u32)ack->rtt_us - queue->rtt_us);
-		queue->rtt_us = (u32)ack->rtt_us;
-	}
-	if (queue->begun)
-		queue->pause_us = (u32)max_u64(queue->pause_us, pause_us);
+	if (queue->begun && ack->rtt_us >= 0 && waited_us < pause_us)
+		queue->idle_us = (u32)max_u64(queue->idle_us, pause_us - (u64)(waited_us > 0 ? waited_us : 0));
 }
 
 /* The same ACK. True: its RTT counts, of a round that has not been evaluated. */

@@ -154,14 +154,19 @@ fn a_round_of_few_acks_for_many_segments_each_is_evaluated_by_half_of_it() {
     }
 }
 
-/// Half of the path's RTT without an ACK, and without what the RTT has risen by: the queue was empty, so what is above the
-/// minimum RTT is the path's. A link that stands still makes both longer by as much.
+/// A pause, less what the segment after it has waited, of an eighth of the path's RTT: the queue was empty, so what is above
+/// the minimum RTT is the path's. Where a link stands still, or ACKs come in bursts, the segment has waited for longer.
 #[test]
 fn an_rtt_that_rises_after_a_pause_is_the_paths() {
-    for (pause_us, base, risen) in [(99_999, 0, 1), (100_000, 150_000, 0)] {
+    for (rtt_us, pause_us, base, risen) in [
+        (150_000, 62_499, 0, 1),
+        (150_000, 62_500, 150_000, 0),
+        (300_000, 212_499, 0, 1),
+        (300_000, 212_500, 200_000, 0),
+    ] {
         let mut rounds = after_a_round();
-        after_a_pause(&mut rounds, pause_us, 150_000);
-        assert_eq!((rounds.read("base_us"), rounds.read("risen")), (base, risen), "{pause_us}");
+        after_a_pause(&mut rounds, pause_us, rtt_us);
+        assert_eq!((rounds.read("base_us"), rounds.read("risen")), (base, risen), "{rtt_us} after {pause_us}");
     }
     // From there on a queue is what is above that, by a quarter of it and the clock's noise.
     for (rtt_us, risen) in [(150_000 + 37_600, 0), (150_000 + 37_601, 1)] {

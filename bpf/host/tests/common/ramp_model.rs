@@ -223,8 +223,7 @@ struct Queue {
     /// RTT of the path, as the last round after a pause showed it.
     base: Option<u64>,
     last: Option<u64>,
-    rtt: u64,
-    pause: u64,
+    idle: u64,
 }
 
 impl Queue {
@@ -235,9 +234,10 @@ impl Queue {
     /// Whether the round has been judged with this ACK, which the way back has delayed by so much.
     fn on_ack(&mut self, ack: &Ack, returning: u64) -> bool {
         let passed = self.last.map_or(0, |last| ack.now_us.wrapping_sub(last) & u64::from(u32::MAX));
-        let rtt = u64::try_from(ack.rtt_us).unwrap_or(self.rtt);
-        self.pause = self.pause.max(passed.saturating_sub(rtt.saturating_sub(self.rtt)));
-        (self.last, self.rtt) = (Some(ack.now_us), rtt);
+        if let Ok(rtt) = u64::try_from(ack.rtt_us) {
+            self.idle = self.idle.max(passed.saturating_sub(rtt.saturating_sub(self.base(ack))));
+        }
+        self.last = Some(ack.now_us);
         if self.round.is_none_or(|(from, bytes)| ack.bytes_acked > from + bytes) {
             self.round = Some((ack.bytes_acked, ack.bytes_outstanding.into()));
             (self.least, self.samples, self.evaluated) = (None, 0, false);
@@ -259,7 +259,7 @@ impl Queue {
         }
         self.evaluated = true;
         let base = self.base(ack);
-        let idle = std::mem::take(&mut self.pause) * 2 >= least.min(base);
+        let idle = std::mem::take(&mut self.idle) * 8 >= least.min(base);
         self.risen = if !idle && least > base + base / 4 + 100 { self.risen + 1 } else { 0 };
         if idle {
             self.base = Some(least.min(2 * u64::from(ack.min_rtt_us))).filter(|base| *base > 0);
