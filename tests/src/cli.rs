@@ -153,6 +153,21 @@ pub fn inside(namespace: &Namespace, arguments: &str) -> Ran {
     namespace.command(binary()).args(arguments.split_whitespace()).output().expect("onramp runs").into()
 }
 
+/// What runs a command as root that may load nothing of BPF.
+pub const WITHOUT_LOADING: [&str; 2] = ["setpriv", "--bounding-set=-sys_admin,-bpf,-perfmon"];
+
+/// The report of `onramp doctor` with these options in a network namespace, but for what it tries to load: that takes a hundred
+/// times as long as all other rows, and who may not load is told so in a row.
+///
+/// # Panics
+/// If it prints no report.
+pub fn doctor(namespace: &Namespace, options: &str) -> Value {
+    let mut command = namespace.command(WITHOUT_LOADING[0]);
+    command.args(&WITHOUT_LOADING[1..]).arg(binary()).args(["--json", "doctor"]);
+    let ran = Ran::from(command.args(options.split_whitespace()).output().expect("onramp runs"));
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
 /// A command of the binary as the user nobody, with these capabilities, such as `+bpf,+perfmon`, if any.
 pub fn as_nobody(capabilities: &str) -> Command {
     let mut command = Command::new("setpriv");

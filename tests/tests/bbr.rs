@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use nix::kmod::{DeleteModuleFlags, ModuleInitFlags, delete_module, finit_module};
 use onramp_loader::algorithm;
 use onramp_loader::{AttachOptions, Base, Changes, ExitReason, Flow, Phase};
-use onramp_tests::Attachments;
+use onramp_net::Namespace;
 use onramp_tests::bottleneck::{SEGMENT, bottleneck};
 use onramp_tests::sender::Sender;
 use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Data, Fate, Wire};
+use onramp_tests::{Attachments, cli};
 
 /// One way; the RTT is twice this.
 const DELAY: Duration = Duration::from_millis(20);
@@ -306,12 +307,14 @@ fn without_its_module_bbr_is_refused() {
     let unloaded = eventually(|| delete_module(c"tcp_bbr", DeleteModuleFlags::O_NONBLOCK).is_ok());
     assert!(unloaded, "a connection uses the module");
     let error = onramp_loader::attach(&options("plain", &[])).unwrap_err();
-    let check =
-        onramp_loader::doctor().into_iter().find(|check| check.name == "BBR callable from BPF").unwrap();
+    let doctor = cli::doctor(&Namespace::current().unwrap(), "");
     let again = File::open(MODULE).expect(MODULE);
     finit_module(&again, c"", ModuleInitFlags::empty()).expect("the module");
     assert!(error.to_string().contains("modprobe tcp_bbr"), "{error}");
-    assert!(check.found.contains("not loaded") && check.advice.contains("modprobe tcp_bbr"), "{check:?}");
+    let mut checks = doctor["checks"].as_array().unwrap().iter();
+    let check = checks.find(|check| check["name"] == "BBR callable from BPF").unwrap();
+    let (found, advice) = (check["found"].as_str().unwrap(), check["advice"].as_str().unwrap());
+    assert!(found.contains("not loaded") && advice.contains("modprobe tcp_bbr"), "{check}");
     onramp_loader::attach(&options("plain", &[])).expect("the module is there again");
     drop(attachments);
 }

@@ -57,10 +57,10 @@ impl Apart {
         self.run([cli::binary().to_str().unwrap()].into_iter().chain(words.split(' ')))
     }
 
-    /// The row of `onramp doctor` there about the hierarchy. It asks for no privilege, and who may load no object waits for none.
+    /// The row of `onramp doctor` there about the hierarchy, which asks for no privilege.
     fn hierarchy(&self) -> Value {
         let binary = cli::binary().to_str().unwrap();
-        let words = ["setpriv", "--bounding-set=-sys_admin,-bpf,-perfmon", binary, "--json", "doctor"];
+        let words = cli::WITHOUT_LOADING.into_iter().chain([binary, "--json", "doctor"]);
         check(&self.run(words).stdout, "cgroup v2")
     }
 }

@@ -19,7 +19,18 @@ for attempt in 1 2 3 4 5; do
 done
 
 # With -n iperf3's server stops counting when the client says so, with megabytes still in its socket.
-jq -er --arg control "$control" --argjson bytes "$bytes" '.end | "\(.sender_tcp_congestion): \(.sum_sent.bytes) bytes sent, " +
-	"\(.sum_received.bytes) received, \(.sum_sent.retransmits) retransmissions, \(.sum_sent.bits_per_second / 1e6 | floor) Mb/s",
-	(select(.sender_tcp_congestion != $control or .sum_sent.bytes < $bytes or .sum_received.bytes < $bytes / 2) |
-		error("another control, or too little"))' /tmp/transfer.json
+awk -v control="$control" -v bytes="$bytes" '
+	/"sum_(sent|received)":/ { part = $1 }
+	/}/ { part = "" }
+	part { sum[part $1] = $2 + 0 }
+	$1 == "\"sender_tcp_congestion\":" { split($2, quoted, "\""); sender = quoted[2] }
+	END {
+		sent = sum["\"sum_sent\":\"bytes\":"]
+		received = sum["\"sum_received\":\"bytes\":"]
+		printf "%s: %.0f bytes sent, %.0f received, %d retransmissions, %d Mb/s\n", sender, sent, received,
+			sum["\"sum_sent\":\"retransmits\":"], sum["\"sum_sent\":\"bits_per_second\":"] / 1e6
+		if (sender != control || sent < bytes || received < bytes / 2) {
+			print "another control, or too little"
+			exit 1
+		}
+	}' /tmp/transfer.json
