@@ -153,8 +153,8 @@ pub fn inside(namespace: &Namespace, arguments: &str) -> Ran {
     namespace.command(binary()).args(arguments.split_whitespace()).output().expect("onramp runs").into()
 }
 
-/// What runs a command as root that may load nothing of BPF.
-pub const WITHOUT_LOADING: [&str; 2] = ["setpriv", "--bounding-set=-sys_admin,-bpf,-perfmon"];
+/// What runs a command as root that may open what is pinned, and load nothing of onramp's.
+pub const WITHOUT_LOADING: [&str; 2] = ["setpriv", "--bounding-set=-sys_admin,-perfmon"];
 
 /// The report of `onramp doctor` with these options in a network namespace, but for what it tries to load: that takes a hundred
 /// times as long as all other rows, and who may not load is told so in a row.
