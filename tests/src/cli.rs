@@ -157,7 +157,7 @@ pub fn inside(namespace: &Namespace, arguments: &str) -> Ran {
 pub const WITHOUT_LOADING: [&str; 2] = ["setpriv", "--bounding-set=-sys_admin,-perfmon"];
 
 /// The report of `onramp doctor` with these options in a network namespace, but for what it tries to load: that takes a hundred
-/// times as long as all other rows, and who may not load is told so in a row.
+/// times as long as all other rows, and a row says so.
 ///
 /// # Panics
 /// If it prints no report.
