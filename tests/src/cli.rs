@@ -112,6 +112,14 @@ impl Ran {
         self.stdout
     }
 
+    /// What a run printed as JSON, also where it then says by its code that something is amiss.
+    ///
+    /// # Panics
+    /// If that is no JSON.
+    pub fn report(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
     /// Standard error of a run that must have failed with this code: one sentence, and nothing on stdout.
     ///
     /// # Panics
@@ -164,8 +172,16 @@ pub const WITHOUT_LOADING: [&str; 2] = ["setpriv", "--bounding-set=-sys_admin,-p
 pub fn doctor(namespace: &Namespace, options: &str) -> Value {
     let mut command = namespace.command(WITHOUT_LOADING[0]);
     command.args(&WITHOUT_LOADING[1..]).arg(binary()).args(["--json", "doctor"]);
-    let ran = Ran::from(command.args(options.split_whitespace()).output().expect("onramp runs"));
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+    Ran::from(command.args(options.split_whitespace()).output().expect("onramp runs")).report()
+}
+
+/// The row of doctor's report with this name.
+///
+/// # Panics
+/// If there is none.
+pub fn row(doctor: &Value, name: &str) -> Value {
+    let rows = doctor["checks"].as_array().expect("rows");
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {doctor}")).clone()
 }
 
 /// A command of the binary as the user nobody, with these capabilities, such as `+bpf,+perfmon`, if any.

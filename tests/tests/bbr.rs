@@ -311,8 +311,7 @@ fn without_its_module_bbr_is_refused() {
     let again = File::open(MODULE).expect(MODULE);
     finit_module(&again, c"", ModuleInitFlags::empty()).expect("the module");
     assert!(error.to_string().contains("modprobe tcp_bbr"), "{error}");
-    let mut checks = doctor["checks"].as_array().unwrap().iter();
-    let check = checks.find(|check| check["name"] == "BBR callable from BPF").unwrap();
+    let check = cli::row(&doctor, "BBR callable from BPF");
     let (found, advice) = (check["found"].as_str().unwrap(), check["advice"].as_str().unwrap());
     assert!(found.contains("not loaded") && advice.contains("modprobe tcp_bbr"), "{check}");
     onramp_loader::attach(&options("plain", &[])).expect("the module is there again");

@@ -376,12 +376,9 @@ fn who_keeps_another_default_is_said_and_all_or_some_can_get_it_too() {
     assert_eq!(report["defaults_elsewhere"], serde_json::json!([]), "{report}");
     let status = json("status");
     assert_eq!(kept(&status["algorithms"][0]["default_not_in"]), ["bbr", "reno"], "{status}");
-    let checks = json("doctor")["checks"].clone();
-    let row = |checks: &Value| {
-        let mut rows = checks.as_array().unwrap().iter();
-        rows.find(|row| row["name"] == "defaults of other network namespaces").unwrap().clone()
-    };
-    assert_eq!(row(&checks)["verdict"], "warning", "{checks}");
+    let elsewhere = || cli::row(&json("doctor"), "defaults of other network namespaces");
+    let row = elsewhere();
+    assert_eq!(row["verdict"], "warning", "{row}");
 
     // One by its file, then all that are left.
     let at = format!("attach plain --default=/proc/{}/fd/{}", std::process::id(), one.as_fd().as_raw_fd());
@@ -393,7 +390,7 @@ fn who_keeps_another_default_is_said_and_all_or_some_can_get_it_too() {
     let report = json("attach plain --default=all");
     assert_eq!(kept(&report["defaults_elsewhere"]), ["bbr"], "{report}");
     assert_eq!(kept(&report["other_namespaces"]), [""; 0], "{report}");
-    assert_eq!(row(&json("doctor")["checks"])["verdict"], "ok");
+    assert_eq!(elsewhere()["verdict"], "ok");
     let undo = report["undo"].as_str().unwrap();
     assert!(Command::new("sh").args(["-c", undo]).status().unwrap().success(), "{undo}");
     assert_eq!((default_of(&one), default_of(&other)), ("onramp_plain".into(), "bbr".into()));

@@ -109,9 +109,7 @@ fn a_pin_of_another_kind_is_named_and_hides_no_other_algorithm() {
                 (Some(5), &"plain".into()),
                 "{pin}"
             );
-            let doctor = cli::doctor(&here, "");
-            let mut checks = doctor["checks"].as_array().unwrap().iter();
-            let row = checks.find(|check| check["name"] == "pins").expect("a row");
+            let row = cli::row(&cli::doctor(&here, ""), "pins");
             assert_eq!(row["verdict"], "missing", "{pin}: {row}");
             assert!(row["advice"].as_str().unwrap().contains("onramp detach plain"), "{pin}: {row}");
         }

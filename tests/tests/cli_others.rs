@@ -1,7 +1,6 @@
 //! Other users of the host: no other user gets root's rights by what he puts in its way, and no user is kept
 //! waiting for ever, or without a word.
 
-use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
@@ -249,24 +248,13 @@ fn the_exit_code_says_what_was_done_also_where_that_cannot_be_reported() {
     onramp("detach plain").ok();
 }
 
-/// Rows of doctor's report, each once.
-fn rows(ran: Ran) -> BTreeMap<String, Value> {
-    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
-    by_name(&report)
-}
-
-fn by_name(report: &Value) -> BTreeMap<String, Value> {
-    let checks = report["checks"].as_array().unwrap();
-    checks.iter().map(|check| (check["name"].as_str().unwrap().to_owned(), check.clone())).collect()
-}
-
 #[test]
 #[ignore = "in a guest: make test"]
 fn what_doctor_cannot_see_from_here_is_no_fault_of_the_kernel_and_its_remedies_are_for_here() {
     let _attachments = Attachments::lock();
-    let elsewhere = by_name(&cli::doctor(&namespace(), ""));
+    let elsewhere = cli::doctor(&namespace(), "");
     for row in ["BPF JIT", "default queueing discipline"] {
-        let row = &elsewhere[row];
+        let row = cli::row(&elsewhere, row);
         assert_eq!((&row["verdict"], &row["advice"]), (&"ok".into(), &Value::Null), "{row}");
     }
     let binary = cli::binary().display();
@@ -274,17 +262,17 @@ fn what_doctor_cannot_see_from_here_is_no_fault_of_the_kernel_and_its_remedies_a
         Command::new(program).args(arguments).output().unwrap().into()
     };
     // What root of a user namespace lacks is not got by becoming root.
-    let in_user_namespace = rows(ran("unshare", &["-Ur", &binary.to_string(), "--json", "doctor"]));
+    let in_user_namespace = ran("unshare", &["-Ur", &binary.to_string(), "--json", "doctor"]);
     let of_nobody: Ran =
         cli::as_nobody("").args(["--json", "doctor"]).current_dir("/").output().unwrap().into();
-    let [inner, outer] = [&in_user_namespace, &rows(of_nobody)].map(|rows| rows["privilege"].clone());
+    let [inner, outer] = [in_user_namespace, of_nobody].map(|ran| cli::row(&ran.report(), "privilege"));
     assert_eq!((&inner["verdict"], &outer["verdict"]), (&"missing".into(), &"missing".into()));
     assert_ne!(inner["advice"], outer["advice"]);
     // The remedy for a /sys that is not mounted is one.
     let without = |then: &str| {
         let as_root = cli::WITHOUT_LOADING.join(" ");
         let script = format!("umount -l /sys && {then} {as_root} {binary} --json doctor");
-        rows(ran("unshare", &["-m", "sh", "-c", &script]))["type information (BTF)"].clone()
+        cli::row(&ran("unshare", &["-m", "sh", "-c", &script]).report(), "type information (BTF)")
     };
     let missing = without("");
     assert_eq!(missing["verdict"], "missing", "{missing}");

@@ -296,10 +296,8 @@ fn a_threshold_kept_from_an_earlier_connection_has_a_row_in_doctor_and_a_reason_
     let wire = Wire::lay(DELAY, |data| if data.number == 60 { Fate::Drop } else { Fate::Deliver });
     wire.sysctl("net.ipv4.tcp_no_metrics_save", "0");
     wire.sysctl("net.ipv4.tcp_no_ssthresh_metrics_save", "0");
-    let doctor = cli::doctor(&wire.near, "");
-    let checks = doctor["checks"].as_array().unwrap();
-    let found = checks.iter().find(|check| check["name"] == "net.ipv4.tcp_no_ssthresh_metrics_save");
-    assert_eq!(found.expect("a row")["verdict"], "warning", "{doctor}");
+    let kept = cli::row(&cli::doctor(&wire.near, ""), "net.ipv4.tcp_no_ssthresh_metrics_save");
+    assert_eq!(kept["verdict"], "warning", "{kept}");
     let mut first = Sender::connect(wire, "reno");
     first.deliver(500_000);
     let Sender { wire, stream, .. } = first;

@@ -149,10 +149,7 @@ fn whose_a_setting_is_shows_before_and_after_a_change_and_each_undo_goes_there()
     for (place, host_network) in [(&Namespace::current().unwrap(), true), (&one, false)] {
         let doctor = cli::doctor(place, "--profile geo");
         assert_eq!(doctor["host_network"], host_network, "{doctor}");
-        let scope = |name: &str| {
-            let mut checks = doctor["checks"].as_array().unwrap().iter();
-            checks.find(|check| check["name"] == name).unwrap()["scope"].clone()
-        };
+        let scope = |name: &str| cli::row(&doctor, name)["scope"].clone();
         for name in ["BPF JIT", "lockdown", "the kernel's HyStart", "default queueing discipline"] {
             assert_eq!(scope(name), "host", "{name}");
         }

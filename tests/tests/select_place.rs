@@ -61,7 +61,7 @@ impl Apart {
     fn hierarchy(&self) -> Value {
         let binary = cli::binary().to_str().unwrap();
         let words = cli::WITHOUT_LOADING.into_iter().chain([binary, "--json", "doctor"]);
-        check(&parsed(&self.run(words)), "cgroup v2")
+        cli::row(&self.run(words).report(), "cgroup v2")
     }
 }
 
@@ -70,16 +70,6 @@ impl Drop for Apart {
         let _ = self.holder.kill();
         let _ = self.holder.wait();
     }
-}
-
-/// What a command printed, also where it says that something is missing.
-fn parsed(ran: &Ran) -> Value {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
-}
-
-fn check(doctor: &Value, name: &str) -> Value {
-    let rows = doctor["checks"].as_array().unwrap();
-    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {doctor}")).clone()
 }
 
 /// A cgroup below the root; removed on drop.
@@ -327,7 +317,7 @@ fn rules_whose_program_is_not_at_the_root_are_said_to_hold_there_alone_and_mende
     for report in [json("select list"), json("status")["selection"].clone()] {
         assert_eq!((&report["active"], &report["holds_in"]), (&false.into(), &named), "{report}");
     }
-    let row = check(&cli::doctor(&Namespace::current().unwrap(), ""), "rules of select");
+    let row = cli::row(&cli::doctor(&Namespace::current().unwrap(), ""), "rules of select");
     assert_eq!(row["verdict"], "warning", "{row}");
     onramp("select add --port 9 --use cubic").ok();
     assert_eq!(place.control(&cgroups()), "cubic");
@@ -352,7 +342,7 @@ fn a_program_of_another_tool_that_allows_none_next_to_it_is_named_with_its_cgrou
     let other = Program::of_select();
     onramp("select del --all").ok();
     assert!(eventually(|| {
-        let row = check(&parsed(&onramp("--json doctor")), "cgroup socket operations");
+        let row = cli::row(&onramp("--json doctor").report(), "cgroup socket operations");
         (row["verdict"].as_str(), row["found"].as_str()) == (Some("ok"), Some("attaches"))
     }));
     let root = cgroups();
@@ -367,7 +357,7 @@ fn a_program_of_another_tool_that_allows_none_next_to_it_is_named_with_its_cgrou
     let before = host_state(&[]);
     is_named(&onramp("select add --port 80 --use cubic").refused(1), root_named);
     is_named(&onramp("run plain -- true").refused(1), root_named);
-    let row = check(&parsed(&onramp("--json doctor")), "cgroup socket operations");
+    let row = cli::row(&onramp("--json doctor").report(), "cgroup socket operations");
     assert_eq!(row["verdict"], "missing", "{row}");
     is_named(&format!("{} {}", row["found"], row["advice"]), root_named);
     assert_eq!(host_state(&[]), before);
