@@ -49,15 +49,18 @@ static __always_inline bool start_begins(struct sock *sk, struct start *start, s
 }
 
 /*
- * The rate at which a window came through, bytes per second: half of it in a smoothed RTT, for a window that grows has been used to
+ * The rate at which a window came through, bytes per second, by the smoothed RTT: all of it once so much has been acknowledged
+ * since slow start was left, for beyond that a window grows that is full alone. Else half, for one that doubles has been used to
  * half at least; nor more than half of all that was ever acknowledged, for one that was given.
  */
-static __always_inline u64 window_came_through(const struct sock *sk, u64 mss)
+static __always_inline u64 window_came_through(const struct sock *sk, const struct flow_header *flow, u64 mss)
 {
+	u64 window = min_u64(view_cwnd(sk), PATH_DELIVERED_MAX) * mss, acked = view_bytes_acked(sk);
+	bool whole = flow->exit.reason && !is_below_threshold(sk) && acked - flow->exit.bytes_acked >= window;
 	u32 srtt_us = view_srtt_eighths_us(sk) >> 3;
-	u64 bytes = min_u64(min_u64(view_cwnd(sk), PATH_DELIVERED_MAX) * mss, view_bytes_acked(sk));
+	u64 bytes = whole ? window : min_u64(window, acked) / 2;
 
-	return srtt_us ? min_u64(bytes / 2, 1ULL << 43) * 1000000 / srtt_us : 0;
+	return srtt_us ? min_u64(bytes, 1ULL << 43) * 1000000 / srtt_us : 0;
 }
 
 /*
@@ -77,7 +80,7 @@ static __always_inline void sample_path(const struct sock *sk, const struct flow
 		return;
 	sample->rate = min_u64(view_rate_delivered(sk), PATH_DELIVERED_MAX) * mss * 1000000 / interval_us;
 	if (ends)
-		sample->rate = max_u64(sample->rate, window_came_through(sk, mss));
+		sample->rate = max_u64(sample->rate, window_came_through(sk, flow, mss));
 	sample->rtt_us = view_min_rtt_us(sk);
 	sample->is_least = ends || (reason != EXIT_ALGORITHM && reason != EXIT_LOSS && reason != EXIT_ECN) ||
 			   view_limited_by(sk) & ACK_RATE_APP_LIMITED ||

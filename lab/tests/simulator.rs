@@ -136,6 +136,25 @@ fn the_same_seed_is_the_same_run_and_another_seed_is_another() {
     assert_ne!(simulate(&plan, &search, 1).digest, simulate(&plan, &search, 2).digest);
 }
 
+/// A transfer of four initial windows says nothing of a path.
+#[test]
+fn an_arm_has_learned_its_path_from_the_transfer_before_and_meets_the_same_link() {
+    let cold = plan(geo(), 100_000);
+    let after = |bytes| Plan { warm_bytes: Some(bytes), ..cold.clone() };
+    let ramp = arm("onramp_ramp", &[]);
+    let remembers = arm("onramp_ramp", &[("start", "resume+window")]);
+    let without = simulate(&cold, &ramp, 1);
+    assert!(matches!(sim::run(&cold, &remembers, 1, SourceSpec::Bulk), Err(sim::SimError::Unlearned { .. })));
+    assert_eq!(simulate(&after(2_000_000), &ramp, 1).digest, without.digest);
+    assert_eq!(simulate(&after(50_000), &remembers, 1).digest, without.digest);
+    let learned = simulate(&after(2_000_000), &remembers, 1);
+    let warm = learned.warm.expect("the transfer before");
+    assert_ne!(learned.digest, Some(warm.digest));
+    assert_eq!(warm.seconds, simulate(&plan(geo(), 2_000_000), &ramp, 1).seconds);
+    // One round trip in place of two.
+    assert!(learned.seconds < 0.6 * without.seconds, "{}, {}", learned.seconds, without.seconds);
+}
+
 /// Whatever the rate forward, which is 1.2 to 1.9 times what acknowledgments of every segment can report on the way back.
 /// With 250 Mb/s the kernel leaves at 0.85 BDP.
 #[test]
@@ -501,6 +520,7 @@ fn swept(directory: &Path, shards: usize, jobs: NonZeroUsize) -> Sweep {
         arms: vec!["onramp_search".into(), ORACLE.into()],
         kernel: None,
         timeout_seconds: None,
+        warm_bytes: None,
     };
     let arms = [arm("onramp_search", &[]), Arm::stock(ORACLE)];
     let store = Store::open(directory, &definition).expect("a directory of its own");

@@ -50,6 +50,8 @@ pub struct Path {
     pub seed: u64,
     /// Time after which its transfer is given up; none: what its line needs decides.
     pub timeout: Option<Duration>,
+    /// Bytes of a transfer before it, which is not counted ([`Plan::warm_bytes`]).
+    pub warm_bytes: Option<u64>,
 }
 
 impl Path {
@@ -65,6 +67,7 @@ impl Path {
             source: SourceSpec::Bulk,
             seed: seed.wrapping_add(number / count),
             timeout: None,
+            warm_bytes: None,
             profile,
         })
     }
@@ -80,6 +83,7 @@ impl Path {
             repetitions: 1,
             seed: self.seed,
             timeout: Some(self.timeout.unwrap_or_else(own)),
+            warm_bytes: self.warm_bytes,
             command_line: Vec::new(),
             ..Plan::new(self.profile.clone())
         }
@@ -209,6 +213,7 @@ pub(super) fn draw(population: &Population, seed: u64, number: u64) -> Path {
         source,
         seed: seed.wrapping_add(number),
         timeout: None,
+        warm_bytes: None,
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Congestion controls by their kernel names, as arms have them.
 
+use onramp_algorithm::Path;
 use onramp_algorithm::{AfterExitOptions, Algorithm, Flow, StartPolicies, find_control, of_cubic};
 
 use super::SimError;
@@ -12,11 +13,16 @@ use crate::link::LinkSpec;
 /// The arm that knows the link: it paces slow start and exits as `ramp` would with a perfect estimate.
 pub const ORACLE: &str = "oracle";
 
-/// The control of an arm at the begin of a connection over this link.
+/// The control of an arm at the begin of a connection over this link, of which `learned` is what an earlier one has learned.
 ///
 /// # Errors
 /// [`SimError::Control`] for one that is not modelled, [`SimError::Parameter`].
-pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Control, SimError> {
+pub(super) fn control(
+    arm: &Arm,
+    host: &HostSpec,
+    link: &LinkSpec,
+    learned: Option<&Path>,
+) -> Result<Control, SimError> {
     if let Some(algorithm) = find_control(&arm.congestion_control) {
         let settings =
             arm.parameters.iter().filter(|(name, _)| ![BASE, AFTER_EXIT, START].contains(&name.as_str()));
@@ -36,11 +42,12 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         let policies: Option<StartPolicies> = arm.options(START).map_err(SimError::Start)?;
         let control = control.starting(policies.unwrap_or_default());
         let Some(path) = arm.known_path else {
-            return match policies {
-                Some(policies) if policies.remembers() => {
+            return match (policies.filter(|policies| policies.remembers()), learned) {
+                (Some(policies), Some(path)) => Ok(control.recalling(policies, path)),
+                (Some(policies), None) => {
                     Err(SimError::Unlearned { name: arm.name.clone(), start: policies.to_string() })
                 }
-                _ => Ok(control),
+                (None, _) => Ok(control),
             };
         };
         // What is known without a policy is known from a rule.

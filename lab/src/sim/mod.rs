@@ -57,10 +57,10 @@ pub enum SimError {
     /// A start that there is not.
     #[error("start: {0}")]
     Start(String),
-    /// A start from what earlier connections have learned, of which there are none.
+    /// A start from what an earlier connection has learned, of which there is none.
     #[error(
-        "{name}: start={start} needs what is known of the path, which no simulated transfer learns: add resume_pct=100 or \
-         resume=RATE/RTT, or measure it with `onramp lab run --warm 2M`"
+        "{name}: start={start} needs what is known of the path: have a transfer before it learn that (--warm 2M), or add \
+         resume_pct=100 or resume=RATE/RTT"
     )]
     Unlearned {
         /// The arm.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use onramp_algorithm::Ack;
+use onramp_algorithm::Path;
 use onramp_net::sock_diag::TcpInfo;
 
 use super::SimError;
@@ -17,7 +18,7 @@ use super::socket::{NO_THRESHOLD, State};
 use super::source::{Source, SourceSpec};
 use crate::emulator::{Way, one_way};
 use crate::experiment::{
-    Amount, Arm, Exit, ExitSource, Flow, FlowRun, FlowSample, LinkChange, LinkRegret, Measures, Plan, Run,
+    Amount, Arm, Exit, ExitSource, Flow, FlowRun, FlowSample, LinkChange, LinkRegret, Measures, Plan, Run, WarmRun,
     compete, jain,
 };
 use crate::host::HostSpec;
@@ -58,10 +59,13 @@ pub(super) fn watched(
     seed: u64,
     source: SourceSpec,
 ) -> Result<(Run, Flow), SimError> {
-    let mut runner = prepare(plan, arm, seed, source, |control| control)?;
+    let warm = warm(plan, arm, seed)?;
+    let learned = warm.as_ref().map(|(path, _)| path);
+    let mut runner = prepare(plan, arm, seed, source, learned, |control| control)?;
     let complete = runner.go(plan)?;
     let (mut run, flow) = runner.evaluate(plan, arm, seed, complete);
     // Where an application pauses, what a flow carries is not up to its window.
+    run.warm = warm.map(|(_, run)| run);
     run.regret = LinkRegret::new(plan, arm, &flow, run.exit.as_ref()).filter(|_| source == SourceSpec::Bulk);
     Ok((run, flow))
 }
@@ -71,18 +75,36 @@ pub(super) fn watched(
 /// # Errors
 /// As [`run`].
 pub fn record(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Vec<Ack>, SimError> {
-    let mut runner = prepare(plan, arm, seed, source, Control::keeping)?;
+    let warm = warm(plan, arm, seed)?;
+    let learned = warm.as_ref().map(|(path, _)| path);
+    let mut runner = prepare(plan, arm, seed, source, learned, Control::keeping)?;
     runner.go(plan)?;
     let sender = runner.network.connections[0].sender.as_mut();
     Ok(sender.map(|sender| sender.control.take_kept()).unwrap_or_default())
 }
 
-/// A run before it begins; the controls of its flows are changed by `with`.
+/// The transfer before a run, alone on a link that begins anew after it, as `onramp lab` makes it: what the arm has learned of
+/// its path by the end of it, and what came of it.
+fn warm(plan: &Plan, arm: &Arm, seed: u64) -> Result<Option<(Path, WarmRun)>, SimError> {
+    let Some(bytes) = plan.warm_bytes else { return Ok(None) };
+    let plan = Plan { amount: Amount::Bytes(bytes), timeout: plan.timeout, ..Plan::new(plan.profile.clone()) };
+    let unlearned = Path::default();
+    let mut runner = prepare(&plan, arm, seed, SourceSpec::Bulk, Some(&unlearned), Control::learning)?;
+    let complete = runner.go(&plan)?;
+    let sender = runner.network.connections[0].sender.as_mut();
+    let path = sender.and_then(|sender| sender.control.take_learned(&sender.socket)).unwrap_or_default();
+    let (run, _) = runner.evaluate(&plan, arm, seed, complete);
+    Ok(Some((path, WarmRun { seconds: run.seconds, digest: run.digest.unwrap_or_default() })))
+}
+
+/// A run before it begins, over a path of which `learned` is what an earlier one has learned; the controls of its flows are
+/// changed by `with`.
 fn prepare(
     plan: &Plan,
     arm: &Arm,
     seed: u64,
     source: SourceSpec,
+    learned: Option<&Path>,
     with: impl Fn(Control) -> Control,
 ) -> Result<Runner, SimError> {
     let host = arm.host.as_ref().unwrap_or(&plan.profile.host);
@@ -111,7 +133,7 @@ fn prepare(
         let after = lead + stagger * Nanos::from(number);
         connections.push(connection(
             host,
-            with(control(arm, host, link)?),
+            with(control(arm, host, link, learned)?),
             Source::new(source, bytes),
             after,
         ));
@@ -120,7 +142,7 @@ fn prepare(
         let other = Arm::stock(&other.congestion_control);
         connections.push(connection(
             host,
-            control(&other, host, link)?,
+            control(&other, host, link, None)?,
             Source::new(SourceSpec::Bulk, ENDLESS),
             0,
         ));

@@ -18,6 +18,7 @@ pub mod ramp;
 pub mod ramp_model;
 pub mod random;
 pub mod rounds;
+pub mod sender;
 pub mod settings;
 pub mod spacing_model;
 pub mod traffic;

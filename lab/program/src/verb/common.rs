@@ -11,7 +11,6 @@ use super::clock::{ClockOptions, RECORD};
 use crate::failure::Usage;
 use crate::follow;
 use crate::target::directory;
-use crate::units;
 use crate::verb::transfer::Transfer;
 
 /// Options of every experiment.
@@ -21,10 +20,6 @@ pub(super) struct Common {
     pub transfer: Transfer,
     #[command(flatten)]
     pub tool: Tool,
-    /// Before each run, transfer so much over the same path, alone and not counted, such as 2M: arms with start=… have learned
-    /// the path then. The link begins anew after it
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
-    warm: Option<u64>,
     /// Say once a second on stderr what the flow does
     #[arg(long)]
     follow: bool,
@@ -108,7 +103,6 @@ impl Common {
             clock,
             directory: self.output.clone(),
             tool: self.tool.into(),
-            warm_bytes: self.warm,
             watch: self.follow.then(follow::follow),
             ..self.transfer.plan(profile, repetitions)
         }

@@ -17,6 +17,7 @@ use crate::failure::{PARTIAL, Usage};
 use crate::output::Output;
 use crate::progress::{Progress, Resumes};
 use crate::target::directory;
+use crate::units;
 
 /// The program that runs.
 pub(crate) const PROGRAM: &str = "/proc/self/exe";
@@ -40,6 +41,10 @@ pub(crate) struct Sweeping {
     pub seed: u64,
     #[command(flatten)]
     limit: Limit,
+    /// Before each transfer, another of so much over the same path, alone and not counted, such as 2M: arms with start=… have
+    /// learned the path then. The link begins anew after it
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    warm: Option<u64>,
     /// Make only the I-th of N equal parts
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
@@ -49,9 +54,9 @@ pub(crate) struct Sweeping {
 }
 
 impl Sweeping {
-    /// A path of the population, with the limit of its transfer.
+    /// A path of the population, with the limit of its transfer and what comes before.
     pub fn path(&self, population: &Population, number: u64) -> Path {
-        self.limit.over(population.path(self.seed, number))
+        Path { warm_bytes: self.warm, ..self.limit.over(population.path(self.seed, number)) }
     }
 
     /// What the directory holds. `text` is the population's; `kernel` that whose TCP makes the runs, if they are not simulated;
@@ -72,6 +77,7 @@ impl Sweeping {
             arms: arms.to_vec(),
             kernel,
             timeout_seconds: self.limit.timeout.map(|limit| limit.as_secs()),
+            warm_bytes: self.warm,
         })
     }
 

@@ -25,6 +25,10 @@ pub(crate) struct Transfer {
     /// what the link's rate needs; simulated, also the application's pauses]
     #[arg(long, value_name = "TIME", value_parser = limit)]
     pub timeout: Option<Duration>,
+    /// Before each run, transfer so much over the same path, alone and not counted, such as 2M: arms with start=… have learned
+    /// the path then. The link begins anew after it
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    pub warm: Option<u64>,
     /// Seed of the link's randomness in the first repetition
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -75,7 +79,14 @@ impl Transfer {
             (_, Some(seconds)) => Amount::Seconds(seconds),
             (bytes, None) => Amount::Bytes(bytes.unwrap_or(DEFAULT_BYTES)),
         };
-        Plan { amount, repetitions, seed: self.seed, timeout: self.timeout, ..Plan::new(profile) }
+        Plan {
+            amount,
+            repetitions,
+            seed: self.seed,
+            timeout: self.timeout,
+            warm_bytes: self.warm,
+            ..Plan::new(profile)
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod oracle;
 mod start;
 
 use onramp_algorithm::shell::{Policy, Shell, describe};
+use onramp_algorithm::Path;
 use onramp_algorithm::{Ack, AfterExitOptions, ExitReason, ExitRecord, MIN_WINDOW, Sock, StartPolicies};
 
 pub use base::Base;
@@ -15,6 +16,9 @@ pub use oracle::Oracle;
 pub use start::Start;
 
 use super::socket::{Socket, State};
+
+/// What is learned is used at once, in any lifetime.
+const FRESH_NS: u64 = u64::MAX;
 
 /// A congestion control: an algorithm or an oracle, over a base.
 #[derive(Clone, Debug)]
@@ -28,6 +32,8 @@ pub struct Control {
     calls: u64,
     /// Every acknowledgment as an algorithm would see it, where they are kept.
     kept: Option<Vec<Ack>>,
+    /// What it has learned of its path, where it is asked for.
+    learned: Option<Path>,
 }
 
 impl Control {
@@ -35,7 +41,7 @@ impl Control {
     pub fn new(base: Base, start: Start) -> Self {
         let shell = start.shell();
         let after_exit = AfterExitOptions::default();
-        Self { base, after_exit, start, shell, calls: 0, kept: None }
+        Self { base, after_exit, start, shell, calls: 0, kept: None, learned: None }
     }
 
     /// The same with options of the base.
@@ -52,6 +58,15 @@ impl Control {
         socket.update(sock);
         if sock.plateau > 0 {
             self.base.level_off(sock.plateau);
+        }
+        if self.shell.exit().is_some() && self.learned.is_some_and(|path| path == Path::default()) {
+            self.learn(sock, false);
+        }
+    }
+
+    fn learn(&mut self, sock: &Sock, ends: bool) {
+        if let Some(path) = &mut self.learned {
+            self.shell.learn(sock, ends, path, sock.now_us * 1_000, FRESH_NS);
         }
     }
 
@@ -73,6 +88,27 @@ impl Control {
     /// The same over a path that is remembered, `rate` in bytes per second and its minimum RTT, with what is done at the start.
     pub fn remembering(self, policies: StartPolicies, rate: u64, rtt_us: u32) -> Self {
         Self { shell: self.shell.remembering(policies, rate, rtt_us), ..self }
+    }
+
+    /// The same over a path as a connection has just learned it, with what is done at the start.
+    pub fn recalling(self, policies: StartPolicies, path: &Path) -> Self {
+        Self { shell: self.shell.recalling(policies, path, path.learned_ns, FRESH_NS), ..self }
+    }
+
+    /// The same asked what it learns of its path.
+    pub fn learning(self) -> Self {
+        Self { learned: Some(Path::default()), ..self }
+    }
+
+    /// What it has learned of its path; the connection ends, and the newest sample of its delivery rate is that of a FIN alone.
+    pub fn take_learned(&mut self, socket: &Socket) -> Option<Path> {
+        let sock = Sock {
+            rate_delivered: 1,
+            rate_interval_us: socket.round_trip.smoothed_us().max(1),
+            ..self.view(socket)
+        };
+        self.learn(&sock, true);
+        self.learned.take()
     }
 
     /// The acknowledgments that were kept.

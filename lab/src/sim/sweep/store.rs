@@ -43,6 +43,9 @@ pub struct Definition {
     /// Time after which a transfer is given up, seconds; none: each path's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// Bytes of a transfer before each that counts; none: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_bytes: Option<u64>,
 }
 
 /// What can go wrong with a sweep.
@@ -218,6 +221,7 @@ fn check(directory: &Path, bytes: &[u8], wanted: &Definition) -> Result<(), Swee
         (found.arms == wanted.arms, "list of arms"),
         (found.kernel == wanted.kernel, "kernel"),
         (found.timeout_seconds == wanted.timeout_seconds, "timeout"),
+        (found.warm_bytes == wanted.warm_bytes, "transfer before each"),
         (found.program == wanted.program, "program, or the object of an arm,"),
     ] {
         if !same {
@@ -243,6 +247,7 @@ mod tests {
             arms: vec!["plain".into()],
             kernel: None,
             timeout_seconds: None,
+            warm_bytes: None,
         }
     }
 
@@ -305,6 +310,8 @@ mod tests {
         assert!(
             says(Definition { timeout_seconds: Some(9), ..definition() }).contains("its timeout differs")
         );
+        let warm = says(Definition { warm_bytes: Some(9), ..definition() });
+        assert!(warm.contains("its transfer before each differs"), "{warm}");
         assert!(says(Definition { program: "q".into(), ..definition() }).contains("its program"));
         fs::remove_file(directory.path().join(DEFINITION)).unwrap();
         fs::write(directory.path().join("notes"), "mine").unwrap();

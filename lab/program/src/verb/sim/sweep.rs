@@ -148,8 +148,9 @@ fn command(path: &Path, profile: &str, arms: &[String]) -> String {
             format!(" --block {block_bytes} --every {every_us}us")
         }
     };
+    let warm = path.warm_bytes.map(|bytes| format!(" --warm {bytes}")).unwrap_or_default();
     format!(
-        "onramp sim compare --profile {profile} --bytes {} --seed {} -n 1 --arms {}{source}",
+        "onramp sim compare --profile {profile} --bytes {} --seed {} -n 1 --arms {}{source}{warm}",
         path.bytes,
         path.seed,
         arms.join(",")
