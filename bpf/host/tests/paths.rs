@@ -101,12 +101,12 @@ fn a_connection_that_ends_while_it_doubles_has_learned_from_half_of_its_window()
 #[test]
 fn a_connection_that_ends_after_slow_start_has_learned_from_its_window_once_that_was_full() {
     for (after_exit, cwnd, ssthresh, rate) in [
-        (1_999_999, 200, 200, 1_000_000),
-        (2_000_000, 200, 200, 2_000_000),
+        (199_999, 200, 200, 1_000_000),
+        (200_000, 200, 200, 2_000_000),
         // It has been reduced since, and has come through since.
-        (2_000_000, 140, 140, 1_400_000),
+        (140_000, 140, 140, 1_400_000),
         // It doubles again, after a timeout.
-        (2_000_000, 140, 180, 700_000),
+        (200_000, 140, 180, 700_000),
     ] {
         let mut sock = new_sock();
         (sock.cwnd, sock.bytes_acked, sock.receive_window) = (200, 1_000_000, 10_000_000);

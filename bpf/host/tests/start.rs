@@ -2,9 +2,11 @@
 
 mod common;
 
-use common::sender::{MSS, Quiet, RTT_US, acknowledge, grow, new_sock, send, step};
-use onramp_algorithm::shell::Shell;
-use onramp_algorithm::{NO_THRESHOLD, Sock, StartPolicies, StartPolicy, find, growth, start_end};
+use common::sender::{Leaves, MSS, Quiet, RTT_US, acknowledge, grow, new_sock, send, step};
+use onramp_algorithm::shell::{Policy, Shell};
+use onramp_algorithm::{
+    Ack, NO_THRESHOLD, Sock, StartPolicies, StartPolicy, Verdict, find, growth, start_end,
+};
 
 /// Over 100 ms this is 400 segments; a start goes to 200.
 const RATE: u64 = 4_000_000;
