@@ -42,14 +42,15 @@ const CONSOLE_LINES: usize = 8;
 const RECORD: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
 /// The kernel's command line: a panic ends the machine; no randomness in addresses; and nothing that costs instructions
 /// and protects, measures or looks for what is not there. Calibrating clocks by waiting is most of what a boot costs:
-/// the clock's frequency is known, and the timer is the HPET, which needs no calibration. A listing of sockets goes
+/// the clock's frequency is known, and the timer is the HPET, which needs no calibration. Nothing here draws on the jitter
+/// of a processor, which would test itself first. A listing of sockets goes
 /// through all of their table, which is otherwise made for as many as the memory would hold.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off \
     tsc=reliable nolapic_timer no_timer_check cryptomgr.notests audit=0 lsm= init_on_alloc=0 \
     hardened_usercopy=off randomize_kstack_offset=off nowatchdog noreplace-smp transparent_hugepage=never \
     thash_entries=1024 \
     initcall_blacklist=hpet_late_init,init_acpi_pm_clocksource,load_system_certificate_list,init_kprobe_trace,\
-trace_eval_init,bpf_dummy_struct_ops_init";
+trace_eval_init,bpf_dummy_struct_ops_init,jent_mod_init";
 
 /// What a guest is to do.
 #[derive(Debug)]

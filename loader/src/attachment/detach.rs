@@ -8,7 +8,7 @@ use onramp_algorithm::Algorithm;
 
 use crate::attachment::defaults::{self, Records, Restored};
 use crate::attachment::holders::{self, Held};
-use crate::attachment::migrate::Users;
+use crate::attachment::migrate::{Iterators, Users};
 use crate::attachment::namespaces::{self, NamespaceScan, Taken};
 use crate::attachment::shell;
 use crate::object::algorithms;
@@ -116,14 +116,14 @@ pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result
     if !was_attached {
         require_traces(&pins)?;
     }
-    let (records, mut kernel) = (Records::new(&pins), None);
+    let (records, mut iterators) = (Records::new(&pins), Iterators::default());
     let registered = kernel::registered()?.contains(&name);
-    let mut first = namespaces::take_away(&name, &records, leave_sockets, &mut kernel)?;
+    let mut first = namespaces::take_away(&name, &records, leave_sockets, &mut iterators)?;
     let mut rest = || {
         defaults::pass_on(&pins, None)?;
         let mut pins_left = left(&pins, end(&pins))?;
         // Sockets and namespaces that chose it by name between the first round and the end of the name.
-        let last = namespaces::take_away(&name, &records, leave_sockets, &mut kernel)?;
+        let last = namespaces::take_away(&name, &records, leave_sockets, &mut iterators)?;
         // A previous default that could not be restored is known only by the pin.
         if !last.kept {
             pins_left = pins_left.or(left(&pins, remove(&pins))?);

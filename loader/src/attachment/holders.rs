@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use onramp_algorithm::Algorithm;
 use onramp_net::sock_diag::TcpState;
 
-use crate::attachment::migrate;
+use crate::attachment::migrate::{self, Iterators};
 use crate::attachment::namespaces;
 use crate::object::abi::{Holder, text};
 use crate::pins::Pins;
 use crate::pins::code::{self, Loaded};
 use crate::system::error::Error;
-use crate::system::kernel::Kernel;
 
 /// How long the kernel may take to free code that nothing holds: grace periods, and the ends of connections.
 const GRACE: Duration = Duration::from_secs(1);
@@ -97,8 +96,8 @@ pub fn held(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
 /// What holds old code of these algorithms now.
 pub(crate) fn now(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
     let loaded = code::loaded()?;
-    let (mut kernel, mut of_processes) = (None, None);
-    algorithms.iter().map(|one| look(&Pins::new(*one), &loaded, &mut of_processes, &mut kernel)).collect()
+    let (mut iterators, mut of_processes) = (Iterators::default(), None);
+    algorithms.iter().map(|one| look(&Pins::new(*one), &loaded, &mut of_processes, &mut iterators)).collect()
 }
 
 /// `of_processes`: asked for once.
@@ -106,17 +105,17 @@ pub(crate) fn look(
     pins: &Pins,
     loaded: &Loaded,
     of_processes: &mut Option<Vec<Holder>>,
-    kernel: &mut Option<Kernel>,
+    iterators: &mut Iterators,
 ) -> Result<Held, Error> {
     let codes = code::unpinned(loaded, pins);
     if codes.is_empty() {
         return Ok(Held::default());
     }
     // First: it gives sockets the cookies by which those of MPTCP are found among a process's.
-    let found = namespaces::sockets_on(&pins.algorithm.congestion_control(), kernel)?;
+    let found = namespaces::sockets_on(&pins.algorithm.congestion_control(), iterators)?;
     let of_processes = match of_processes {
         Some(found) => found,
-        None => of_processes.insert(migrate::of_processes(kernel)?),
+        None => of_processes.insert(migrate::of_processes(iterators)?),
     };
     // A socket that both have found is a process's.
     let found = found.iter().chain(of_processes.iter()).map(|holder| (holder.cookie, *holder));

@@ -9,10 +9,13 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use onramp_net::sock_diag::{SockDiag, States};
 
-use crate::object::abi::{Holder, Migrated, read, text};
+use crate::object::abi::{Holder, Migrated, bytes_of, read, text};
 use crate::object::open::{self, Migrating};
 use crate::system::error::Error;
 use crate::system::kernel::{CONTROL_PREFIX, Kernel, LAST_RESORT};
+
+/// Those of [`Iterators`].
+const MOVING: [&str; 2] = [open::MIGRATE, open::HOLDERS];
 
 /// Sockets of one namespace on one control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,10 +50,46 @@ pub(crate) struct Moved {
     pub left: Vec<Holder>,
 }
 
-/// Moves the sockets of the calling thread's namespace, or reports them. The kernel's types are read for the first
-/// namespace, and kept for the next.
-pub(crate) fn here(migrating: Migrating<'_>, kernel: &mut Option<Kernel>) -> Result<Moved, Error> {
-    let loaded = load(migrating, kernel)?;
+/// The iterators as they were loaded last, with the kernel's types: the next namespace most often asks the same of them.
+#[derive(Default)]
+pub(crate) struct Iterators {
+    kernel: Option<Kernel>,
+    loaded: Option<(Asked, Object)>,
+}
+
+/// What [`Migrating`] has.
+type Asked = (String, Option<String>, Option<u32>);
+
+impl Iterators {
+    fn asked(&mut self, migrating: Migrating<'_>) -> Result<&Object, Error> {
+        let Migrating { from, to, current } = migrating;
+        let asked = (from.to_owned(), to.map(str::to_owned), current);
+        let loaded = match self.loaded.take() {
+            Some(loaded) if loaded.0 == asked => loaded,
+            _ => (asked, load(migrating, &MOVING, &mut self.kernel)?),
+        };
+        Ok(&self.loaded.insert(loaded).1)
+    }
+
+    /// For iterators that look at every control.
+    fn any(&mut self) -> Result<&Object, Error> {
+        let loaded = match self.loaded.take() {
+            Some(loaded) => loaded,
+            None => (Asked::default(), load(Migrating::NOTHING, &MOVING, &mut self.kernel)?),
+        };
+        Ok(&self.loaded.insert(loaded).1)
+    }
+}
+
+/// Moves the sockets of the calling thread's namespace, or reports them.
+pub(crate) fn here(migrating: Migrating<'_>, iterators: &mut Iterators) -> Result<Moved, Error> {
+    let loaded = iterators.asked(migrating)?;
+    let counts = loaded.maps().find(|map| map.name() == "migrated");
+    let failed = |action| open::failed(action, "migrate");
+    if let Some(counts) = &counts {
+        // Of this namespace alone.
+        counts.update(&[0; 4], bytes_of(&Migrated::default()), MapFlags::ANY).map_err(failed("fill"))?;
+    }
     // Between a namespace's listening sockets and the others the iterator of Linux 6.1 (tcp_seek_last_pos) goes on at the place
     // in the table where it was: without a listening socket that is the first, whose sockets it leaves out. Where loopback is
     // down nothing can listen there, and they stay.
@@ -59,19 +98,17 @@ pub(crate) fn here(migrating: Migrating<'_>, kernel: &mut Option<Kernel>) -> Res
         // So that it is none of those that are looked for.
         let _ = setsockopt(listener, TcpCongestion, &LAST_RESORT.into());
     }
-    let left = iterate(&loaded, "migrate")?;
-    let counts = loaded.maps().find(|map| map.name() == "migrated");
+    let left = iterate(loaded, open::MIGRATE)?;
     let counts = counts.map(|map| map.lookup(&[0; 4], MapFlags::ANY)).transpose();
-    let counts = counts.map_err(open::failed("read", "migrate"))?.flatten().unwrap_or_default();
+    let counts = counts.map_err(failed("read"))?.flatten().unwrap_or_default();
     let Migrated { moved, listening, refused, .. } =
         read(&counts).map(|(counts, _)| counts).unwrap_or_default();
     Ok(Moved { moved: moved as usize, listening: listening as usize, refused: refused as usize, left })
 }
 
 /// Sockets on our controls that processes have open, in whichever network namespace, each by the first process found.
-pub(crate) fn of_processes(kernel: &mut Option<Kernel>) -> Result<Vec<Holder>, Error> {
-    let none = Migrating { from: "", to: None, current: None };
-    let mut holders = iterate(&load(none, kernel)?, "holders")?;
+pub(crate) fn of_processes(iterators: &mut Iterators) -> Result<Vec<Holder>, Error> {
+    let mut holders = iterate(iterators.any()?, open::HOLDERS)?;
     holders.sort_by_key(|holder| (holder.cookie, holder.pid));
     holders.dedup_by_key(|holder| holder.cookie);
     Ok(holders)
@@ -80,9 +117,9 @@ pub(crate) fn of_processes(kernel: &mut Option<Kernel>) -> Result<Vec<Holder>, E
 /// What servers of the current network namespace have chosen for the connections that they accept, by port. Where several
 /// listen on a port, all of them have to have chosen the same.
 pub(crate) fn choices() -> Result<BTreeMap<u16, String>, Error> {
-    let none = Migrating { from: "", to: None, current: None };
+    let loaded = load(Migrating::NOTHING, &[open::LISTENERS], &mut None)?;
     let mut chosen = BTreeMap::<u16, BTreeSet<Option<String>>>::new();
-    for listener in iterate(&load(none, &mut None)?, "listeners")? {
+    for listener in iterate(&loaded, open::LISTENERS)? {
         let control = (listener.chosen != 0).then(|| text(&listener.control));
         chosen.entry(listener.port).or_default().insert(control);
     }
@@ -93,12 +130,12 @@ pub(crate) fn choices() -> Result<BTreeMap<u16, String>, Error> {
     Ok(chosen.into_iter().filter_map(agreed).collect())
 }
 
-fn load(migrating: Migrating<'_>, kernel: &mut Option<Kernel>) -> Result<Object, Error> {
+fn load(migrating: Migrating<'_>, programs: &[&str], kernel: &mut Option<Kernel>) -> Result<Object, Error> {
     let kernel = match kernel {
         Some(kernel) => kernel,
         None => kernel.insert(Kernel::read()?),
     };
-    open::migrate(migrating, kernel)
+    open::migrate(migrating, programs, kernel)
 }
 
 /// What one of the iterators writes.

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use onramp_net::namespace::Namespace;
+
 use crate::attachment::defaults::{self, Records, Restored};
-use crate::attachment::migrate::{self, Moved, Users};
+use crate::attachment::migrate::{self, Iterators, Moved, Users};
 use crate::object::abi::Holder;
 use crate::object::open::Migrating;
 use crate::system::error::Error;
 use crate::system::everywhere::{SYSCTL, each};
-use crate::system::kernel::{CONTROL_PREFIX, Kernel};
+use crate::system::kernel::CONTROL_PREFIX;
 
 /// What all namespaces have of ours, by the control's name.
 #[derive(Default)]
@@ -29,13 +31,13 @@ impl NamespaceScan {
     pub fn of_all() -> Result<Self, Error> {
         let mut scan = Self::default();
         scan.unseen = each(|namespace| {
-            let name = namespace.sysctl_get(SYSCTL)?;
+            let (name, users) = look(namespace)?;
             if name.starts_with(CONTROL_PREFIX) {
                 scan.defaults.entry(name).or_default().push(namespace.to_string());
             } else {
                 scan.others.push((namespace.to_string(), name));
             }
-            for (name, sockets) in namespace.run(migrate::count)?? {
+            for (name, sockets) in users {
                 let users = Users { namespace: namespace.to_string(), sockets };
                 scan.users.entry(name).or_default().push(users);
             }
@@ -57,6 +59,12 @@ impl NamespaceScan {
     }
 }
 
+/// A namespace's default, and its open sockets by their control. A thread that enters the namespace for it costs more than
+/// either: it is one for both.
+fn look(namespace: &Namespace) -> Result<(String, BTreeMap<String, usize>), Error> {
+    namespace.run(|| Ok((defaults::here()?, migrate::count()?)))?
+}
+
 /// What was taken away from a control.
 #[derive(Default)]
 pub(crate) struct Taken {
@@ -76,27 +84,30 @@ pub(crate) fn take_away(
     name: &str,
     records: &Records,
     leave_sockets: bool,
-    kernel: &mut Option<Kernel>,
+    iterators: &mut Iterators,
 ) -> Result<Taken, Error> {
     let mut taken = Taken::default();
     taken.unseen = each(|namespace| {
-        if namespace.sysctl_get(SYSCTL)? == name {
+        let (default, mut users) = look(namespace)?;
+        if default == name {
             let restored = defaults::restore(namespace, name, records);
             taken.kept |= restored.is_err();
             taken.restored.push(restored?);
+            users = namespace.run(migrate::count)??;
         }
-        let count = || Ok::<_, Error>(namespace.run(migrate::count)??.remove(name).unwrap_or(0));
-        if count()? == 0 {
+        if !users.contains_key(name) {
             return Ok(());
         }
         let to = namespace.sysctl_get(SYSCTL)?;
         let migrating = Migrating { from: name, to: (!leave_sockets).then_some(&to), current: None };
-        let Moved { moved, listening, left, .. } = namespace.run(|| migrate::here(migrating, kernel))??;
+        let Moved { moved, listening, left, .. } =
+            namespace.run(|| migrate::here(migrating, iterators))??;
         tracing::debug!("moved {moved} sockets of network namespace {namespace} from {name} to {to}");
         taken.moved += moved;
         taken.listening += listening;
         let idle = left.iter().filter(|holder| holder.only_listens()).count();
-        let sockets = count()?.saturating_sub(idle);
+        let count = namespace.run(migrate::count)??.remove(name).unwrap_or(0);
+        let sockets = count.saturating_sub(idle);
         if sockets > 0 {
             taken.stragglers.push(Users { namespace: namespace.to_string(), sockets });
         }
@@ -128,11 +139,12 @@ pub(crate) fn renew(name: &str, current: Option<u32>) -> Result<Renewed, Error> 
         Ok(())
     })?;
     // When no default makes sockets with the old code any more.
-    let mut kernel = None;
+    let mut iterators = Iterators::default();
     let unseen = each(|namespace| {
         if namespace.run(migrate::count)??.contains_key(name) {
             let migrating = Migrating { from: name, to: Some(name), current };
-            let Moved { moved, refused, .. } = namespace.run(|| migrate::here(migrating, &mut kernel))??;
+            let Moved { moved, refused, .. } =
+                namespace.run(|| migrate::here(migrating, &mut iterators))??;
             tracing::debug!("{moved} sockets of network namespace {namespace} went over to the newer {name}");
             renewed.moved += moved;
             if refused > 0 {
@@ -149,12 +161,12 @@ pub(crate) fn renew(name: &str, current: Option<u32>) -> Result<Renewed, Error> 
 }
 
 /// Sockets that have a control, with their code: those of every namespace that a look has found to have some.
-pub(crate) fn sockets_on(name: &str, kernel: &mut Option<Kernel>) -> Result<Vec<Holder>, Error> {
+pub(crate) fn sockets_on(name: &str, iterators: &mut Iterators) -> Result<Vec<Holder>, Error> {
     let mut sockets = Vec::new();
     each(|namespace| {
         if namespace.run(migrate::count)??.contains_key(name) {
             let migrating = Migrating { from: name, to: None, current: None };
-            sockets.extend(namespace.run(|| migrate::here(migrating, kernel))??.left);
+            sockets.extend(namespace.run(|| migrate::here(migrating, iterators))??.left);
         }
         Ok(())
     })?;

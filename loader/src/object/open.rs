@@ -211,10 +211,26 @@ pub(crate) struct Migrating<'a> {
     pub current: Option<u32>,
 }
 
-/// Loads the iterators that move sockets from one control to another, and that find them; moves nothing.
-pub(crate) fn migrate(migrating: Migrating<'_>, kernel: &Kernel) -> Result<Object, Error> {
+/// Of those iterators the one that moves sockets, or reports them.
+pub(crate) const MIGRATE: &str = "migrate";
+/// The one that finds those of processes.
+pub(crate) const HOLDERS: &str = "holders";
+/// The one that finds those that listen.
+pub(crate) const LISTENERS: &str = "listeners";
+
+impl Migrating<'_> {
+    /// For what only finds sockets.
+    pub const NOTHING: Self = Self { from: "", to: None, current: None };
+}
+
+/// Loads some of the iterators, which move sockets from one control to another or find them; moves nothing.
+pub(crate) fn migrate(migrating: Migrating<'_>, programs: &[&str], kernel: &Kernel) -> Result<Object, Error> {
     let Migrating { from, to, current } = migrating;
     let mut opened = Fitted::open("migrate", object("migrate"), kernel)?;
+    for mut program in opened.object.progs_mut() {
+        let wanted = programs.iter().any(|name| program.name() == *name);
+        program.set_autoload(wanted);
+    }
     for (section, name) in [(".rodata.from", from), (".rodata.to", to.unwrap_or_default())] {
         constant::set(&mut opened.object, section, &padded::<16>(name))
             .map_err(failed("prepare", "migrate"))?;
@@ -327,10 +343,9 @@ mod tests {
             let fitted = shell(plain, base, &kernel).unwrap();
             compared += same_as_by_all_types(name, fitted, Ok(whole));
         }
-        let none = Migrating { from: "", to: None, current: None };
         compared += same_as_by_all_types(
             "migrate",
-            migrate(none, &kernel).unwrap(),
+            migrate(Migrating::NOTHING, &[MIGRATE, HOLDERS, LISTENERS], &kernel).unwrap(),
             open("migrate", object("migrate"), None),
         );
         compared += same_as_by_all_types(

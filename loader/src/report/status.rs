@@ -7,7 +7,7 @@ use onramp_algorithm::{AfterExitOptions, Algorithm, StartPolicies};
 use crate::attachment::defaults::Records;
 use crate::attachment::guard::{self, GuardState};
 use crate::attachment::holders::{self, Held};
-use crate::attachment::migrate::Users;
+use crate::attachment::migrate::{Iterators, Users};
 use crate::attachment::namespaces::NamespaceScan;
 use crate::attachment::paths::{LearnedPaths, learned_paths};
 use crate::host;
@@ -186,7 +186,7 @@ pub fn status() -> Result<Host, Error> {
     let registered = kernel::registered()?;
     let mut scan = NamespaceScan::of_all()?;
     let loaded = code::loaded()?;
-    let (mut algorithms, mut of_processes, mut kernel) = (Vec::new(), None, None);
+    let (mut algorithms, mut of_processes, mut iterators) = (Vec::new(), None, Iterators::default());
     for algorithm in algorithms::all() {
         let name = algorithm.congestion_control();
         let pins = Pins::new(algorithm);
@@ -207,7 +207,7 @@ pub fn status() -> Result<Host, Error> {
         // What is registered without our pins is its own code.
         let held = match state {
             State::Foreign => Held::default(),
-            _ => holders::look(&pins, &loaded, &mut of_processes, &mut kernel)?,
+            _ => holders::look(&pins, &loaded, &mut of_processes, &mut iterators)?,
         };
         let default_not_in = if default_in.is_empty() { Vec::new() } else { scan.not_of(&name) };
         algorithms.push(Status { algorithm, state, default_in, default_not_in, users, held });

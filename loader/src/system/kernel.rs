@@ -240,11 +240,11 @@ impl Kernel {
                 "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's are",
             ))?,
         };
-        types.add(&bytes).map_err(unsupported(
+        types.add(bytes).map_err(unsupported(
             "its BTF type information is damaged or of a form that onramp does not know",
             "boot a kernel as it comes from its distribution",
         ))?;
-        match fs::read(BBR).and_then(|bytes| types.add(&bytes)) {
+        match fs::read(BBR).and_then(|bytes| types.add(bytes)) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => tracing::warn!("{BBR} is left out: {why}"),
             Ok(()) | Err(_) => {}
         }

@@ -41,7 +41,3 @@ step "$algorithm" gone sh /gone.sh "$control"
 step "$algorithm" moved sh -c "kill -0 $client && onramp status --json | grep -o '^{\"schema\":[0-9]*,\"algorithms\":\[\]'"
 kill "$client"
 wait "$client"
-
-# For one command, whose sockets a cgroup program puts on it.
-step "$algorithm" run sh /transfer.sh "$control" onramp run "$algorithm" -- &&
-	step "$algorithm" run_gone sh /gone.sh "$control"

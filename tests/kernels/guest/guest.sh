@@ -16,6 +16,10 @@ if step - list sh /list.sh; then
 	while read -r algorithm control setting; do
 		sh /algorithm.sh "$algorithm" "$control" "$setting" </dev/null
 	done </tmp/algorithms
+	# For one command, whose sockets a cgroup program puts on it: the program is the same whatever the algorithm.
+	read -r algorithm control setting </tmp/algorithms
+	step "$algorithm" run sh /transfer.sh "$control" onramp run "$algorithm" -- &&
+		step "$algorithm" run_gone sh /gone.sh "$control"
 	step - detach_all onramp detach --all
 fi
 # Warnings and worse of the kernel, from whatever was done above.

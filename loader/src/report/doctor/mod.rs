@@ -170,7 +170,7 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
         checks.push(Check::new("base bbr", "onramp attach --base bbr", bbr, "use --base cubic"));
     }
     let migrating = Migrating { from: "cubic", to: Some("cubic"), current: None };
-    let iterator = tried(open::migrate(migrating, kernel));
+    let iterator = tried(open::migrate(migrating, &[open::MIGRATE, open::HOLDERS, open::LISTENERS], kernel));
     checks.push(Check::new(
         "TCP socket iterator",
         "moving open sockets on detach",

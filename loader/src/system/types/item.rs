@@ -13,10 +13,10 @@ pub(super) const HEAD: usize = 3;
 /// The part of the second word that is the count.
 pub(super) const COUNT: u32 = 0xffff;
 
-/// A type, in words.
+/// A type: its bytes, and what is behind its head.
 pub(super) struct Type<'a> {
-    pub words: &'a [u32],
-    pub tail: Tail,
+    bytes: &'a [u8],
+    tail: Tail,
 }
 
 /// What a type has behind its head.
@@ -34,7 +34,7 @@ pub(super) struct Tail {
 
 impl Tail {
     /// By the second word of the head; `None`: of no kind that is known, so that its end is not known.
-    pub fn of(info: u32) -> Option<Self> {
+    const fn of(info: u32) -> Option<Self> {
         let count = (info & COUNT) as usize;
         let (refers, elements, size, names, types): (_, _, _, &[usize], &[usize]) = match kind(info) {
             BTF_KIND_FWD | BTF_KIND_FLOAT => (false, 0, 0, &[], &[]),
@@ -53,7 +53,7 @@ impl Tail {
         Some(Self { refers, elements, size, names, types })
     }
 
-    pub fn words(&self) -> usize {
+    const fn words(&self) -> usize {
         HEAD + self.elements * self.size
     }
 
@@ -65,9 +65,24 @@ impl Tail {
     }
 }
 
-impl Type<'_> {
+impl<'a> Type<'a> {
+    /// The type that these bytes begin with; `None`: it is cut off, or of no kind that is known.
+    pub fn at(bytes: &'a [u8]) -> Option<Self> {
+        let tail = Tail::of(word(bytes, 4)?)?;
+        Some(Self { bytes: bytes.get(..4 * tail.words())?, tail })
+    }
+
+    /// The word at this place; 0 where there is none.
+    pub fn word(&self, place: usize) -> u32 {
+        word(self.bytes, 4 * place).unwrap_or(0)
+    }
+
+    pub fn words(&self) -> impl Iterator<Item = u32> {
+        self.bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+    }
+
     pub fn kind(&self) -> u32 {
-        kind(self.words[1])
+        kind(self.word(1))
     }
 
     pub fn is_composite(&self) -> bool {
@@ -86,10 +101,35 @@ impl Type<'_> {
 
     /// The same without its elements.
     pub fn head(self) -> Self {
-        Self { words: &self.words[..HEAD], tail: Tail { elements: 0, ..self.tail } }
+        Self { bytes: &self.bytes[..4 * HEAD], tail: Tail { elements: 0, ..self.tail } }
     }
 }
 
-fn kind(info: u32) -> u32 {
+const fn kind(info: u32) -> u32 {
     info >> 24 & 0x1f
+}
+
+/// Words of a type of each kind without elements, and those of an element: looked up for every type of the kernel.
+const LENGTHS: [Option<(usize, usize)>; 32] = {
+    let mut lengths = [None; 32];
+    let mut of = 0;
+    while of < lengths.len() {
+        let info = (of as u32) << 24;
+        if let (Some(none), Some(one)) = (Tail::of(info), Tail::of(info | 1)) {
+            lengths[of] = Some((none.words(), one.words() - none.words()));
+        }
+        of += 1;
+    }
+    lengths
+};
+
+/// Words of a type, by the second word of its head; `None`: of no kind that is known, so that its end is not known.
+pub(super) fn words(info: u32) -> Option<usize> {
+    let (head, element) = LENGTHS[kind(info) as usize]?;
+    Some(head + element * (info & COUNT) as usize)
+}
+
+/// The word at this byte.
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|word| u32::from_ne_bytes(*word))
 }

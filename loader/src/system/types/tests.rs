@@ -83,7 +83,7 @@ fn kernel() -> Written {
 
 fn read(bytes: &[u8]) -> Types {
     let mut types = Types::default();
-    types.add(bytes).unwrap();
+    types.add(bytes.to_vec()).unwrap();
     types
 }
 
@@ -123,7 +123,7 @@ fn a_modules_types_go_on_where_the_kernels_end() {
     let own = module.structure("bw", 4, &[("v", 1, 0)]);
     module.structure("bbr", 8, &[("min_rtt_us", 1, 0), ("bw", own, 32)]);
     let mut types = read(&kernel.bytes());
-    types.add(&module.bytes()).unwrap();
+    types.add(module.bytes()).unwrap();
     assert!(types.has("sock") && types.has("bbr"));
     assert_eq!(types.members("bbr"), ["min_rtt_us", "bw"]);
     let excerpt = read(&types.excerpt(["bbr"]));
@@ -135,7 +135,7 @@ fn what_is_no_btf_is_refused_and_nothing_of_it_is_added() {
     let valid = kernel().bytes();
     let mut types = read(&valid);
     let mut refused = |bytes: &[u8], why: &str| {
-        let error = types.add(bytes).unwrap_err();
+        let error = types.add(bytes.to_vec()).unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (io::ErrorKind::InvalidData, why));
         assert_eq!(
             (types.members("sock"), types.starts.len()),
@@ -213,7 +213,7 @@ fn an_excerpt_of_nothing_is_btf_without_types() {
 fn btf_that_was_changed_at_random_is_refused_or_gives_a_sound_excerpt() {
     check(1, 20_000, onramp_mutation::bytes(vec![kernel().bytes()]), |bytes| {
         let mut types = Types::default();
-        if types.add(&bytes).is_ok() {
+        if types.add(bytes).is_ok() {
             let names = ["sock", "tcp_ops", "tcp_init", "state"];
             for name in names {
                 types.members(name);
