@@ -108,7 +108,7 @@ enum start_phase { START_UNKNOWN, START_PHASE_ROWS(RECORD_CONSTANT) };
 	X(START_RETREAT, retreat, "a loss, mark or timeout in what the jump sent")                                     \
 	X(START_CONGESTION, congestion, "a loss, mark or timeout before the jump")                                     \
 	X(START_RTT, rtt, "the RTT is less than half or more than twice the remembered one")                           \
-	X(START_NO_GAIN, no_gain, "doubling comes as far as soon")                                                     \
+	X(START_NO_GAIN, no_gain, "doubling comes as far as soon, or the RTT is below 2 ms")                           \
 	X(START_EXIT, exit, "slow start has ended")                                                                    \
 	X(START_REFUSED, refused, "over BBR, after a repeated handshake, with a threshold, or with another RTT")       \
 	X(START_LATE, late, "the application had so little to send for so long that the claim is void or another's")

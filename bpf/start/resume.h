@@ -79,6 +79,8 @@ struct start_verdict {
 #define START_QUEUE_ACKS 4
 #define START_QUEUE_US 4000
 #define START_QUEUE_PART 8
+/* A start saves an RTT or two, and a tail that is lost costs a timeout, 200 ms: over shorter RTTs there is nothing to gain. */
+#define START_RTT_US_MIN 2000
 /* RTTs that the remembered one may be shorter or longer, as a factor (RFC 9959, section 4.2.1). */
 #define START_RTT_FACTOR 2
 
@@ -112,7 +114,8 @@ static __always_inline u32 start_target(const struct start *start, u32 mss)
 /* Whether a connection whose window is `cwnd` gains by it, when it begins. */
 static __always_inline bool start_gains(const struct start *start, u32 mss, u32 cwnd)
 {
-	return start_target(start, mss) > (start_has(start, POLICY_WINDOW) ? cwnd : (u64)cwnd * START_GAIN);
+	return start->rtt_us >= START_RTT_US_MIN &&
+	       start_target(start, mss) > (start_has(start, POLICY_WINDOW) ? cwnd : (u64)cwnd * START_GAIN);
 }
 
 /* Whether an RTT can be that of the remembered path; 0: none is known yet, and it may be. */

@@ -319,6 +319,16 @@ fn there_is_no_start_where_half_of_the_path_is_no_more_than_the_first_window() {
 }
 
 #[test]
+fn there_is_no_start_below_2_ms() {
+    for (rtt_us, window) in [(1_999, 10), (2_000, 50)] {
+        let mut sock = Sock { min_rtt_us: rtt_us, srtt_eighths_us: 8 * rtt_us, ..new_sock() };
+        let mut shell = Shell::new(0).remembering(StartPolicies::of_memory(), 50_000_000, rtt_us);
+        shell.begin(&mut sock);
+        assert_eq!(sock.cwnd, window, "{rtt_us} us");
+    }
+}
+
+#[test]
 fn there_is_no_jump_alone_where_half_of_the_path_is_no_more_than_twice_the_window() {
     for (rate, end) in [(400_000, start_end::NO_GAIN), (420_000, start_end::NONE)] {
         let (shell, _) = begun_by([StartPolicy::Resume].into_iter().collect(), rate, RTT_US);
