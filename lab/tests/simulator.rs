@@ -520,6 +520,7 @@ fn swept(directory: &Path, shards: usize, jobs: NonZeroUsize) -> Sweep {
         arms: vec!["onramp_search".into(), ORACLE.into()],
         kernel: None,
         timeout_seconds: None,
+        bytes: None,
         warm_bytes: None,
     };
     let arms = [arm("onramp_search", &[]), Arm::stock(ORACLE)];

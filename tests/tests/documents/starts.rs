@@ -5,34 +5,41 @@ use super::*;
 #[test]
 fn the_page_on_starts_has_the_figures_of_the_runs() {
     let visits = results("docs/evaluation/start-second-visits.csv");
-    let of_cubic = |paths: &str, arm: &str| {
-        let of = |row: &&Row| row["path"].starts_with(paths) && row["bytes"] == "100000";
-        let rows: Vec<_> = visits.iter().filter(of).cloned().collect();
-        ratio(&rows, "6.12", &format!("ramp:start={arm}:after_exit=none"), "cubic").0
+    let of_cubic = |bytes: &str| {
+        let rows: Vec<_> =
+            visits.iter().filter(|row| row["bytes"] == bytes && row["path"] != "geo").cloned().collect();
+        let paths = pairs(&rows, "6.12", "ramp", "cubic").len();
+        let of = |start: &str| {
+            let arm = format!("ramp:start={start}");
+            let (time, lost, _) = ratio(&rows, "6.12", &arm, "cubic");
+            (time, lost, slowest(&rows, "6.12", &arm, "cubic"))
+        };
+        let (resume, both) = (of("resume"), of("resume+window"));
+        let cubic = ratio(&rows, "6.12", "ramp", "cubic").2;
+        format!(
+            "{paths} paths {:.3} ({}; slowest {:.2}) and {:.3} ({}; {:.2}; CUBIC {cubic})",
+            resume.0, resume.1, resume.2, both.0, both.1, both.2
+        )
     };
-    let both = |paths| (of_cubic(paths, "resume+window"), of_cubic(paths, "resume"));
-    let ((window, resume), (other_window, other_resume)) = (both("random-"), both("fresh-"));
-    states(
-        "docs/start.md",
-        &format!(
-            "take {window:.3} of stock CUBIC's time with `resume+window`, and {resume:.3} with `resume` alone; over 12 others \
-             {other_window:.3} and {other_resume:.3}"
-        ),
-    );
-    let seconds = |arm: &str| {
-        let row = visits.iter().find(|row| row["path"] == "geo" && row["arm"] == arm);
+    let (short, long) = (of_cubic("100000"), of_cubic("500000"));
+    states("docs/start.md", &format!("100 kB over {short}, 500 kB over {long}"));
+    let seconds = |bytes: &str, arm: &str| {
+        let row =
+            visits.iter().find(|row| row["path"] == "geo" && row["bytes"] == bytes && row["arm"] == arm);
         number(row.unwrap_or_else(|| panic!("no run of {arm}")), "seconds")
     };
-    states(
-        "docs/start.md",
-        &format!(
-            "5.3 MB over `geo` take {:.2} s, {:.2} s and {:.2} s without (CUBIC {:.2} s)",
-            seconds("ramp:start=resume+window:after_exit=none"),
-            seconds("ramp:start=resume:after_exit=none"),
-            seconds("ramp:after_exit=none"),
-            seconds("cubic")
-        ),
-    );
+    for (size, bytes) in [("1 MB", "1000000"), ("5.3 MB", "5300000")] {
+        states(
+            "docs/start.md",
+            &format!(
+                "{size} {:.2} s, {:.2} s, {:.2} s without, CUBIC {:.2} s",
+                seconds(bytes, "ramp:start=resume+window"),
+                seconds(bytes, "ramp:start=resume"),
+                seconds(bytes, "ramp"),
+                seconds(bytes, "cubic")
+            ),
+        );
+    }
 }
 
 /// What is said of each start where nothing is remembered, by one program over the same paths.

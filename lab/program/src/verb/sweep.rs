@@ -63,7 +63,7 @@ impl Sweep {
     /// The paths that suit a guest, from the first on.
     fn numbers(&self, population: &Population) -> anyhow::Result<Vec<u64>> {
         let all = 0..self.paths * LOOKED_AT;
-        let suits = |number: &u64| population.path(self.sweeping.seed, *number).suits_a_guest();
+        let suits = |number: &u64| self.sweeping.path(population, *number).suits_a_guest();
         let numbers: Vec<_> = all.filter(suits).take(self.paths as usize).collect();
         if numbers.len() < self.paths as usize {
             return Err(Usage::error(format!(

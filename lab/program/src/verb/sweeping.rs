@@ -9,8 +9,8 @@ use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::Shard;
 use onramp_lab::population::{Path, Population};
-use onramp_lab::sim::SimError;
 use onramp_lab::sim::sweep::{self, Definition, RunRow, Store, Sweep as Summary, SweepError, front};
+use onramp_lab::sim::{SimError, SourceSpec};
 
 use super::population::{self, Limit};
 use crate::failure::{PARTIAL, Usage};
@@ -41,6 +41,9 @@ pub(crate) struct Sweeping {
     pub seed: u64,
     #[command(flatten)]
     limit: Limit,
+    /// Size of every transfer, in one piece, in place of the population's, such as 100k
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    bytes: Option<u64>,
     /// Before each transfer, another of so much over the same path, alone and not counted, such as 2M: arms with start=… have
     /// learned the path then. The link begins anew after it
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
@@ -54,9 +57,14 @@ pub(crate) struct Sweeping {
 }
 
 impl Sweeping {
-    /// A path of the population, with the limit of its transfer and what comes before.
+    /// A path of the population, with what was said of its transfer and of what comes before.
     pub fn path(&self, population: &Population, number: u64) -> Path {
-        Path { warm_bytes: self.warm, ..self.limit.over(population.path(self.seed, number)) }
+        let mut path = self.limit.over(population.path(self.seed, number));
+        path.warm_bytes = self.warm;
+        if let Some(bytes) = self.bytes {
+            (path.bytes, path.source) = (bytes, SourceSpec::Bulk);
+        }
+        path
     }
 
     /// What the directory holds. `text` is the population's; `kernel` that whose TCP makes the runs, if they are not simulated;
@@ -77,6 +85,7 @@ impl Sweeping {
             arms: arms.to_vec(),
             kernel,
             timeout_seconds: self.limit.timeout.map(|limit| limit.as_secs()),
+            bytes: self.bytes,
             warm_bytes: self.warm,
         })
     }

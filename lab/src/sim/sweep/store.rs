@@ -43,6 +43,9 @@ pub struct Definition {
     /// Time after which a transfer is given up, seconds; none: each path's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// Bytes of every transfer, in one piece; none: as the population has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Bytes of a transfer before each that counts; none: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_bytes: Option<u64>,
@@ -221,6 +224,7 @@ fn check(directory: &Path, bytes: &[u8], wanted: &Definition) -> Result<(), Swee
         (found.arms == wanted.arms, "list of arms"),
         (found.kernel == wanted.kernel, "kernel"),
         (found.timeout_seconds == wanted.timeout_seconds, "timeout"),
+        (found.bytes == wanted.bytes, "size of transfers"),
         (found.warm_bytes == wanted.warm_bytes, "transfer before each"),
         (found.program == wanted.program, "program, or the object of an arm,"),
     ] {
@@ -247,6 +251,7 @@ mod tests {
             arms: vec!["plain".into()],
             kernel: None,
             timeout_seconds: None,
+            bytes: None,
             warm_bytes: None,
         }
     }
@@ -309,6 +314,9 @@ mod tests {
         assert!(says(Definition { kernel, ..definition() }).contains("its kernel differs"));
         assert!(
             says(Definition { timeout_seconds: Some(9), ..definition() }).contains("its timeout differs")
+        );
+        assert!(
+            says(Definition { bytes: Some(9), ..definition() }).contains("its size of transfers differs")
         );
         let warm = says(Definition { warm_bytes: Some(9), ..definition() });
         assert!(warm.contains("its transfer before each differs"), "{warm}");

@@ -216,6 +216,28 @@ mod tests {
     }
 
     #[test]
+    fn transfers_have_the_size_that_is_given_and_are_written_as_they_are_made() {
+        let sweep = sweep(&["--bytes", "100k", "--warm", "2M", "--arms", "ramp:start=resume+window"]);
+        let (_, population) = population::load(&sweep.sweeping.population).unwrap();
+        for number in 0..20 {
+            let path = sweep.sweeping.path(&population, number);
+            assert_eq!((path.bytes, path.source), (100_000, SourceSpec::Bulk));
+            let written = command(&path, "path.toml", &sweep.arms);
+            assert!(
+                written.contains(" --bytes 100000 ") && written.ends_with(" --warm 2000000"),
+                "{written}"
+            );
+        }
+        let rows = sweep.rows(&sweep.sweeping.path(&population, 0)).unwrap();
+        assert_eq!(rows.len(), 1);
+        let definition = sweep.sweeping.definition(PROGRAM.as_ref(), String::new(), &[], 1, None).unwrap();
+        assert_eq!((definition.bytes, definition.warm_bytes), (Some(100_000), Some(2_000_000)));
+        for bad in [["--bytes", "0"], ["--warm", "0"]] {
+            assert!(CommandLine::try_parse_from([&["sweep"], &bad[..]].concat()).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_swept_is_refused_by_name() {
         let says = |words: &[&str]| {
             let sweep = sweep(words);
