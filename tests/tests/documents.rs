@@ -344,12 +344,6 @@ fn what_is_said_of_paths_at_random_is_what_the_runs_give() {
             grouped(reference)
         ),
     );
-    let rows = results("docs/evaluation/paths-at-random.csv");
-    let (time, lost, reference) = ratio(&rows, "7.2", "ramp", "cubic");
-    states(
-        "docs/algorithms/ramp.md",
-        &format!("on 7.2, by earlier rules, {time:.3} with {} ({})", grouped(lost), grouped(reference)),
-    );
 
     let rows = results("docs/evaluation/ramp-over-bbr-paths.csv");
     let (time, lost, reference) = ratio(&rows, "6.12", "ramp:base=bbr", "bbr");

@@ -17,7 +17,7 @@ fn the_page_on_starts_has_the_figures_of_the_runs() {
         let (resume, both) = (of("resume"), of("resume+window"));
         let cubic = ratio(&rows, "6.12", "ramp", "cubic").2;
         format!(
-            "{paths} paths {:.3} ({}; slowest {:.2}) and {:.3} ({}; {:.2}; CUBIC {cubic})",
+            "{paths} paths {:.3} ({}; {:.2}), {:.3} ({}; {:.2}; CUBIC {cubic})",
             resume.0, resume.1, resume.2, both.0, both.1, both.2
         )
     };
@@ -48,13 +48,11 @@ fn first_visits_are_as_the_runs_found_them() {
     let rows = results("docs/evaluation/start-first-visits.csv");
     let of_size =
         |bytes: &str| -> Vec<_> { rows.iter().filter(|row| row["bytes"] == bytes).cloned().collect() };
-    let opened = ":host.tcp_rmem=4096/8388608/33554432";
-    let of = |size: &str, bytes: &str, options: &str, receiver: &str| {
+    let of = |size: &str, bytes: &str| {
         let rows = of_size(bytes);
-        let cubic = format!("cubic{receiver}");
-        let arm = |start: &str| ratio(&rows, "6.12", &format!("ramp{start}{options}{receiver}"), &cubic);
+        let arm = |start: &str| ratio(&rows, "6.12", &format!("ramp{start}"), "cubic");
         let (double, fast, suss) = (arm(""), arm(":start=fast"), arm(":start=suss"));
-        let paths = rows.iter().filter(|row| row["arm"] == cubic).count();
+        let paths = rows.iter().filter(|row| row["arm"] == "cubic").count();
         states(
             "docs/start.md",
             &format!(
@@ -63,9 +61,8 @@ fn first_visits_are_as_the_runs_found_them() {
             ),
         );
     };
-    of("500 kB", "500000", "", "");
-    of("2 MB", "2000000", "", "");
-    of("opened receivers", "500000", ":after_exit=none", opened);
+    of("500 kB", "500000");
+    of("2 MB", "2000000");
     let worst = |bytes: &str, arm: &str| slowest(&of_size(bytes), "6.12", arm, "cubic");
     let both = |arm: &str| (worst("500000", arm), worst("2000000", arm));
     let (fast, suss) = (both("ramp:start=fast"), both("ramp:start=suss"));
