@@ -18,8 +18,8 @@ use super::socket::{NO_THRESHOLD, State};
 use super::source::{Source, SourceSpec};
 use crate::emulator::{Way, one_way};
 use crate::experiment::{
-    Amount, Arm, Exit, ExitSource, Flow, FlowRun, FlowSample, LinkChange, LinkRegret, Measures, Plan, Run, WarmRun,
-    compete, jain,
+    Amount, Arm, Exit, ExitSource, Flow, FlowRun, FlowSample, LinkChange, LinkRegret, Measures, Plan, Run,
+    WarmRun, compete, jain,
 };
 use crate::host::HostSpec;
 use crate::link::{LinkSpec, Nanos};
@@ -87,7 +87,8 @@ pub fn record(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<V
 /// its path by the end of it, and what came of it.
 fn warm(plan: &Plan, arm: &Arm, seed: u64) -> Result<Option<(Path, WarmRun)>, SimError> {
     let Some(bytes) = plan.warm_bytes else { return Ok(None) };
-    let plan = Plan { amount: Amount::Bytes(bytes), timeout: plan.timeout, ..Plan::new(plan.profile.clone()) };
+    let plan =
+        Plan { amount: Amount::Bytes(bytes), timeout: plan.timeout, ..Plan::new(plan.profile.clone()) };
     let unlearned = Path::default();
     let mut runner = prepare(&plan, arm, seed, SourceSpec::Bulk, Some(&unlearned), Control::learning)?;
     let complete = runner.go(&plan)?;
