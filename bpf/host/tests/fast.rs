@@ -2,47 +2,21 @@
 
 mod common;
 
+use common::sender::{self, MSS, RTT_US, new_sock, send};
 use common::wants::Wants;
 use onramp_algorithm::shell::Shell;
-use onramp_algorithm::{
-    CongestionState, NO_THRESHOLD, Sock, StartPolicies, StartPolicy, TRAIT_PACES, ack_flag, fast_end,
-};
-
-const MSS: u32 = 1_000;
-const RTT_US: u32 = 100_000;
+use onramp_algorithm::{CongestionState, Sock, StartPolicies, StartPolicy, TRAIT_PACES, ack_flag, fast_end};
 
 const QUIET: Wants = Wants { rate: 0, ssthresh: 0 };
 
 fn begun(traits: u32) -> (Shell, Sock) {
-    let sock = Sock {
-        now_us: 1_000_000,
-        max_pacing_rate: u64::MAX,
-        bytes_unsent: 100_000 * MSS,
-        srtt_eighths_us: 8 * RTT_US,
-        min_rtt_us: RTT_US,
-        cwnd_clamp: 10_000,
-        mss: MSS,
-        cwnd: 10,
-        ssthresh: NO_THRESHOLD,
-        receive_window: 1_000_000_000,
-        ..Sock::default()
-    };
+    let sock = Sock { bytes_unsent: 100_000 * MSS, receive_window: 1_000_000_000, ..new_sock() };
     (Shell::new(traits).starting([StartPolicy::Fast].into_iter().collect()), sock)
-}
-
-fn send(sock: &mut Sock) {
-    let more = sock.cwnd.saturating_sub(sock.in_flight);
-    sock.in_flight += more;
-    sock.bytes_sent += u64::from(more * MSS);
-    sock.bytes_outstanding += more * MSS;
 }
 
 /// So many segments are acknowledged, after which the base grows the window.
 fn acknowledge(shell: &mut Shell, sock: &mut Sock, segments: u32, rtt_us: u32, wants: &mut Wants) {
-    sock.in_flight -= segments;
-    sock.delivered += segments;
-    sock.bytes_acked += u64::from(segments * MSS);
-    sock.bytes_outstanding -= segments * MSS;
+    sender::acknowledge(sock, segments);
     shell.acked(sock, segments, Some(rtt_us), wants);
     shell.grow(sock, segments, |sock, acked| {
         sock.cwnd = (sock.cwnd + acked).min(sock.ssthresh).min(sock.cwnd_clamp)

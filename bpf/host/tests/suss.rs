@@ -2,14 +2,12 @@
 
 mod common;
 
+use common::sender::{self, MSS, RTT_US, new_sock};
 use common::wants::Wants;
 use onramp_algorithm::shell::Shell;
 use onramp_algorithm::{
     CongestionState, NO_THRESHOLD, Sock, StartPolicies, StartPolicy, TRAIT_PACES, ack_flag, suss_end,
 };
-
-const MSS: u32 = 1_000;
-const RTT_US: u32 = 100_000;
 
 /// A connection, its clock, and what its algorithm wants.
 struct Sender {
@@ -21,17 +19,10 @@ struct Sender {
 impl Sender {
     fn new(policies: StartPolicies, traits: u32) -> Self {
         let sock = Sock {
-            now_us: 1_000_000,
-            max_pacing_rate: u64::MAX,
             bytes_unsent: 100_000 * MSS,
-            srtt_eighths_us: 8 * RTT_US,
-            min_rtt_us: RTT_US,
             cwnd_clamp: 100_000,
-            mss: MSS,
-            cwnd: 10,
-            ssthresh: NO_THRESHOLD,
             receive_window: 1_000_000_000,
-            ..Sock::default()
+            ..new_sock()
         };
         Self { shell: Shell::new(traits).starting(policies), sock, wants: Wants::default() }
     }
@@ -41,21 +32,14 @@ impl Sender {
     }
 
     fn send(&mut self) {
-        let sock = &mut self.sock;
-        let more = sock.cwnd.saturating_sub(sock.in_flight);
-        sock.in_flight += more;
-        sock.bytes_sent += u64::from(more * MSS);
-        sock.bytes_outstanding += more * MSS;
-        self.shell.pace(sock);
+        sender::send(&mut self.sock);
+        self.shell.pace(&mut self.sock);
     }
 
     /// A segment is acknowledged, after which the base grows the window, and what that releases leaves.
     fn acknowledge(&mut self, rtt_us: u32) {
         let sock = &mut self.sock;
-        sock.in_flight -= 1;
-        sock.delivered += 1;
-        sock.bytes_acked += u64::from(MSS);
-        sock.bytes_outstanding -= MSS;
+        sender::acknowledge(sock, 1);
         self.shell.acked(sock, 1, Some(rtt_us), &mut self.wants);
         self.shell.grow(sock, 1, |sock, acked| {
             sock.cwnd = (sock.cwnd + acked).min(sock.ssthresh).min(sock.cwnd_clamp)
