@@ -95,6 +95,7 @@ def simulate(
     bytes: Optional[Quantity] = None,
     seconds: Optional[Quantity] = None,
     timeout: Optional[Quantity] = None,
+    warm: Optional[Quantity] = None,
     seed: int = 1,
     set: Texts = (),
     object: Optional[Quantity] = None,
@@ -126,6 +127,7 @@ def simulate(
             "bytes",
             "seconds",
             "timeout",
+            "warm",
             "seed",
             "object",
             "think",
@@ -150,6 +152,8 @@ def sweep(
     paths: int = 1000,
     seed: int = 1,
     timeout: Optional[Quantity] = None,
+    bytes: Optional[Quantity] = None,
+    warm: Optional[Quantity] = None,
     jobs: Optional[int] = None,
     shard: Optional[str] = None,
     output: Union[str, os.PathLike[str], None] = None,
@@ -161,7 +165,7 @@ def sweep(
 
     The table ``runs`` has a row per path and arm; ``json`` compares the arms.
     """
-    words = _words(locals(), ["paths", "seed", "timeout", "jobs", "shard"], joined=["arms"])
+    words = _words(locals(), ["paths", "seed", "timeout", "bytes", "warm", "jobs", "shard"], joined=["arms"])
     if output is not None:
         words.append(f"--output={os.fspath(output)}")
     document, tables = _native.sweep([f"--population={os.fspath(population)}", *words], str(_native.__file__))
