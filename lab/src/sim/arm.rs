@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Congestion controls by their kernel names, as arms have them.
 
-use onramp_algorithm::Path;
-use onramp_algorithm::{AfterExitOptions, Algorithm, Flow, StartPolicies, find_control, of_cubic};
+use onramp_algorithm::{AfterExitOptions, Algorithm, Flow, Path, StartPolicies, find_control, of_cubic};
 
 use super::SimError;
 use super::control::{Base, Control, Oracle, Start};

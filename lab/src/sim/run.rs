@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use onramp_algorithm::Ack;
-use onramp_algorithm::Path;
+use onramp_algorithm::{Ack, Path};
 use onramp_net::sock_diag::TcpInfo;
 
 use super::SimError;
@@ -64,8 +63,8 @@ pub(super) fn watched(
     let mut runner = prepare(plan, arm, seed, source, learned, |control| control)?;
     let complete = runner.go(plan)?;
     let (mut run, flow) = runner.evaluate(plan, arm, seed, complete);
-    // Where an application pauses, what a flow carries is not up to its window.
     run.warm = warm.map(|(_, run)| run);
+    // Where an application pauses, what a flow carries is not up to its window.
     run.regret = LinkRegret::new(plan, arm, &flow, run.exit.as_ref()).filter(|_| source == SourceSpec::Bulk);
     Ok((run, flow))
 }

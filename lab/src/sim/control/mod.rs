@@ -7,9 +7,10 @@ mod cubic;
 mod oracle;
 mod start;
 
-use onramp_algorithm::Path;
 use onramp_algorithm::shell::{Policy, Shell, describe};
-use onramp_algorithm::{Ack, AfterExitOptions, ExitReason, ExitRecord, MIN_WINDOW, Sock, StartPolicies};
+use onramp_algorithm::{
+    Ack, AfterExitOptions, ExitReason, ExitRecord, MIN_WINDOW, Path, Sock, StartPolicies,
+};
 
 pub use base::Base;
 pub use oracle::Oracle;
