@@ -99,6 +99,7 @@ impl Sender {
         socket.now_us = now / 1_000;
         socket.paced = spec.paced;
         socket.ssthresh = control.first_threshold();
+        socket.receive_window = window_end as u32;
         socket.round_trip.sample(opened.rtt_us, 0, 0);
         socket.round_trip.sample_least(opened.rtt_us);
         socket.update_pacing_rate();

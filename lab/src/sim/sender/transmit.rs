@@ -156,9 +156,11 @@ impl Sender {
         let window = self.socket.cwnd - self.socket.in_flight();
         let allowed = window.min(fits);
         let head_segments = self.queue.head();
-        let third = self.socket.cwnd / 3;
+        let mss = u64::from(self.socket.mss);
+        // Of the smaller of both windows (`tcp_tso_win_divisor`).
+        let third = (u64::from(self.socket.cwnd) * mss).min(self.socket.receive_window.into()) / 3;
         let whole = self.queue.has_more() && allowed >= head_segments;
-        if allowed >= most || allowed >= third.max(1) || whole {
+        if allowed >= most || u64::from(allowed) * mss >= third || whole {
             return false;
         }
         let Some(head) = self.outstanding.head() else { return false };
@@ -300,5 +302,37 @@ impl Sender {
         }
         self.socket.cwnd = self.socket.cwnd.max(restart);
         self.usage.used_us = self.socket.now_us;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SenderSpec;
+    use super::*;
+    use crate::sim::control::{Base, Control, Start};
+    use crate::sim::opening::Opened;
+
+    const MSS: u64 = 1_448;
+
+    /// A receiver that acknowledges only every second segment would be waited for until its timer.
+    #[test]
+    fn a_burst_is_not_waited_for_where_a_third_of_the_receivers_window_may_be_sent() {
+        let spec = SenderSpec {
+            mss: MSS as u32,
+            initial_window: 10,
+            sack: true,
+            fast_retransmit: true,
+            buffer_bytes: [1_000_000, 4_194_304],
+            paced: false,
+        };
+        let opened = Opened { rtt_us: 100, one_segment: false };
+        let control = Control::new(Base::Reno, Start::Base);
+        let (mut out, mut sender) = (Out::new(), Sender::new(spec, control, 0, opened, 44 * MSS, 0));
+        sender.write(0, 100 * MSS, &mut out);
+        sender.socket.cwnd = 200;
+        sender.at(900_000);
+        let mut defers = |fits| sender.defers(44, fits, &mut false);
+        assert!(!defers(15), "of the congestion window a third would be 66");
+        assert!(defers(14));
     }
 }
