@@ -345,6 +345,24 @@ fn what_is_said_of_paths_at_random_is_what_the_runs_give() {
         ),
     );
 
+    let (double, double_lost) = (time, lost);
+    let (time, lost, reference) = ratio(&rows, "6.12", "ramp:start=suss", "cubic");
+    states("README.md", &format!("{time:.2} with {:.2};", lost / reference));
+    let slower =
+        |arm| pairs(&rows, "6.12", arm, "cubic").into_iter().filter(|pair| times(*pair) > 1.05).count();
+    states(
+        "docs/start.md",
+        &format!(
+            "takes {time:.3} ({}; `double` {double:.3}, {}; CUBIC {}). Both are off: with `suss` {} of these take over 1.05 of \
+             CUBIC's time, without {}.",
+            grouped(lost),
+            grouped(double_lost),
+            grouped(reference),
+            slower("ramp:start=suss"),
+            slower("ramp")
+        ),
+    );
+
     let rows = results("docs/evaluation/ramp-over-bbr-paths.csv");
     let (time, lost, reference) = ratio(&rows, "6.12", "ramp:base=bbr", "bbr");
     states("README.md", &format!("{time:.3} of BBR's time with {:.2}", lost / reference));
