@@ -45,6 +45,13 @@ impl Records {
         Self(map.iter().filter_map(Result::ok).map(|(cookie, name)| (cookie, text(&name))).collect())
     }
 
+    /// That of one namespace, or all where none is named.
+    fn of(pins: &Pins, only: Option<u64>) -> Self {
+        let Some(cookie) = only else { return Self::new(pins) };
+        let name = pins.defaults().ok().and_then(|map| map.get(&cookie, 0).ok());
+        Self(name.into_iter().map(|name| (cookie, text(&name))).collect())
+    }
+
     /// Controls among them that do not end up as `base` after slow start, each once.
     pub fn other_than(&self, base: Base) -> Vec<String> {
         let others = self.0.values().filter(|control| pins::base_of(control) != Some(base));
@@ -53,20 +60,18 @@ impl Records {
 
     /// What a namespace may get instead of `control`, best first: what it had; else what was replaced elsewhere, since a
     /// new namespace copies its default from the first; else a control of the kernel that every namespace may choose.
-    fn candidates(
-        &self,
-        control: &str,
+    fn candidates<'a>(
+        &'a self,
+        control: &'a str,
         cookie: Option<u64>,
-        registered: &[String],
-        allowed: &str,
-    ) -> Vec<String> {
+        registered: &'a [String],
+        allowed: &'a str,
+    ) -> impl Iterator<Item = &'a str> {
         let own = cookie.and_then(|cookie| self.0.get(&cookie));
         let preferred = allowed.split_whitespace().find(|name| *name == PREFERRED);
-        let mut names: Vec<String> = own.into_iter().chain(self.0.values()).cloned().collect();
-        names.extend(preferred.map(str::to_owned));
-        names.retain(|name| name != control && registered.contains(name));
-        names.push(LAST_RESORT.into());
-        names
+        let names = own.into_iter().chain(self.0.values()).map(String::as_str).chain(preferred);
+        let there = move |name: &&str| *name != control && registered.iter().any(|one| one == name);
+        names.filter(there).chain([LAST_RESORT])
     }
 }
 
@@ -223,8 +228,8 @@ pub(crate) fn previous(pins: &Pins) -> Result<Option<String>, Error> {
     let name = pins.algorithm.congestion_control();
     let Some(namespace) = here_with(&name)? else { return Ok(None) };
     let cookie = namespace.cookie().ok();
-    let candidates = Records::new(pins).candidates(&name, cookie, &kernel::registered()?, &allowed());
-    Ok(candidates.into_iter().next())
+    let (records, registered, allowed) = (Records::new(pins), kernel::registered()?, allowed());
+    Ok(records.candidates(&name, cookie, &registered, &allowed).next().map(str::to_owned))
 }
 
 /// Gives the current namespace what it had before the control of `pins`; returns that, `None` if its default is another.
@@ -274,10 +279,10 @@ pub(crate) fn require_settable() -> Result<(), Error> {
 /// one had replaced: it is about to go. Writing the same again changes nothing, so this can be interrupted anywhere.
 pub(crate) fn pass_on(pins: &Pins, only: Option<u64>) -> Result<(), Error> {
     let name = pins.algorithm.congestion_control();
-    let records = Records::new(pins);
+    let records = Records::of(pins, only);
     for other in algorithms::all().filter(|other| *other != pins.algorithm) {
         let other = Pins::new(other);
-        for (cookie, to) in rewritten(&Records::new(&other), &name, &records, only) {
+        for (cookie, to) in rewritten(&Records::of(&other, only), &name, &records) {
             let failed = other.failed("write", "defaults");
             other.defaults()?.insert(cookie, padded::<16>(&to), 0).map_err(failed)?;
         }
@@ -286,20 +291,20 @@ pub(crate) fn pass_on(pins: &Pins, only: Option<u64>) -> Result<(), Error> {
 }
 
 /// The records of another control that have to change when `gone` goes, whose own records are `below`.
-fn rewritten(above: &Records, gone: &str, below: &Records, only: Option<u64>) -> Vec<(u64, String)> {
-    let named =
-        above.0.iter().filter(|(cookie, name)| *name == gone && only.is_none_or(|only| only == **cookie));
+fn rewritten(above: &Records, gone: &str, below: &Records) -> Vec<(u64, String)> {
+    let named = above.0.iter().filter(|(_, name)| *name == gone);
     named.filter_map(|(cookie, _)| Some((*cookie, below.0.get(cookie)?.clone()))).collect()
 }
 
 /// Gives a namespace whose default is `control` what it had before.
 pub(crate) fn restore(namespace: &Namespace, control: &str, records: &Records) -> Result<Restored, Error> {
     let cookie = namespace.cookie().ok();
-    for to in records.candidates(control, cookie, &kernel::registered()?, &allowed()) {
-        match namespace.sysctl_set(SYSCTL, &to) {
+    let (registered, allowed) = (kernel::registered()?, allowed());
+    for to in records.candidates(control, cookie, &registered, &allowed) {
+        match namespace.sysctl_set(SYSCTL, to) {
             Ok(()) => {
                 tracing::debug!("{SYSCTL} of network namespace {namespace} is {to} again");
-                return Ok(Restored { namespace: namespace.to_string(), name: to });
+                return Ok(Restored { namespace: namespace.to_string(), name: to.to_owned() });
             }
             // Not every control may be chosen outside the first namespace.
             Err(NamespaceError::Sysctl { source, .. })
@@ -321,7 +326,8 @@ mod tests {
 
     fn candidates(records: &Records, cookie: u64) -> Vec<String> {
         let registered = ["reno", "bbr", "cubic", "onramp_plain"].map(str::to_owned);
-        records.candidates("onramp_search", Some(cookie), &registered, "reno cubic")
+        let names = records.candidates("onramp_search", Some(cookie), &registered, "reno cubic");
+        names.map(str::to_owned).collect()
     }
 
     #[test]
@@ -340,8 +346,6 @@ mod tests {
         let below = records(&[(1, "bbr"), (2, "reno")]);
         let above = records(&[(1, "onramp_plain"), (2, "cubic"), (3, "onramp_plain")]);
         let to_bbr = vec![(1, "bbr".to_owned())];
-        assert_eq!(rewritten(&above, "onramp_plain", &below, None), to_bbr);
-        assert_eq!(rewritten(&above, "onramp_plain", &below, Some(1)), to_bbr);
-        assert!(rewritten(&above, "onramp_plain", &below, Some(2)).is_empty());
+        assert_eq!(rewritten(&above, "onramp_plain", &below), to_bbr);
     }
 }

@@ -70,14 +70,16 @@ impl Holder {
 /// What looking fails with.
 pub fn held(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
     let freed = |algorithms: &[Algorithm], timeout| {
-        let deadline = Instant::now() + timeout;
+        let begin = Instant::now();
         loop {
             let loaded = code::loaded()?;
             let all_freed = algorithms.iter().all(|one| code::unpinned(&loaded, &Pins::new(*one)).is_empty());
-            if all_freed || Instant::now() >= deadline {
+            let waited = begin.elapsed();
+            if all_freed || waited >= timeout {
                 return Ok::<_, Error>(all_freed);
             }
-            thread::sleep(LOOK);
+            // What takes long is looked at less often.
+            thread::sleep(LOOK.max(waited / 8));
         }
     };
     if freed(algorithms, GRACE)? {
