@@ -175,6 +175,16 @@ pub fn doctor(namespace: &Namespace, options: &str) -> Value {
     Ran::from(command.args(options.split_whitespace()).output().expect("onramp runs")).report()
 }
 
+/// The same with every privilege, where the kernel's types are hidden, without which nothing is loaded either.
+///
+/// # Panics
+/// If it prints no report.
+pub fn doctor_of_root() -> Value {
+    let script = format!("mount -t tmpfs none /sys/kernel/btf && exec {} --json doctor", binary().display());
+    Ran::from(Command::new("unshare").args(["-m", "sh", "-c", &script]).output().expect("unshare runs"))
+        .report()
+}
+
 /// The row of doctor's report with this name.
 ///
 /// # Panics

@@ -91,17 +91,17 @@ fn a_pin_of_another_kind_is_named_and_hides_no_other_algorithm() {
         ("flow_telemetry", "counters"),
     ] {
         inside(&here, "attach plain").ok();
-        inside(&here, "attach search --default").ok();
+        inside(&here, "attach fixed --default").ok();
         let transfer = Transfer::start(&here, 1_000_000);
         let path = |name: &str| Path::new(ROOT).join("plain").join(name);
         fs::remove_file(path(pin)).unwrap();
         fs::hard_link(path(other), path(pin)).unwrap();
         let status = partly("status");
         assert_eq!(standing(&status, "plain"), ("unreadable", true), "{pin}: {status}");
-        assert_eq!(standing(&status, "search"), ("attached", false), "{pin}: {status}");
+        assert_eq!(standing(&status, "fixed"), ("attached", false), "{pin}: {status}");
         let ran = inside(&here, "--json flows");
         let listed: Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!(listed["flows"][0]["algorithm"], "search", "{pin}: {listed}");
+        assert_eq!(listed["flows"][0]["algorithm"], "fixed", "{pin}: {listed}");
         // What is counted of all flows is nothing to a list of them.
         if pin != "counters" {
             assert_eq!(

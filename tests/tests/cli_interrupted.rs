@@ -13,7 +13,7 @@ use nix::fcntl::{Flock, FlockArg};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
-use onramp_tests::faults::{self, Disturbed, Traced};
+use onramp_tests::faults::{self, Call, Disturbed, Traced};
 use onramp_tests::traffic::{Server, Transfer, namespace};
 
 /// A namespace with a default of its own, and plain attached and detached once: the kernel does some things
@@ -28,57 +28,58 @@ fn place() -> Namespace {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn an_attach_that_is_killed_at_any_step_is_explained_and_cleared() {
+fn an_attach_that_is_killed_at_any_step_is_cleared_and_one_that_is_given_an_error_leaves_all_as_it_was() {
+    attach_disturbed(Disturbed::ByTurns);
+}
+
+fn attach_disturbed(how: Disturbed) {
     let _attachments = Attachments::lock();
     let place = place();
     let before = host_state(&[&place]);
     let attach = Traced { namespace: &place, arguments: "attach plain --default".into() };
     let steps = attach.steps();
     onramp("detach --all").ok();
-    for (call, _) in steps {
-        attach.killed_before(&call);
-        match state("plain").as_deref() {
-            None => {}
-            Some("attached") => {
-                onramp("tune plain --telemetry exit").ok();
+    for (number, (call, error)) in steps.enumerate() {
+        for killed in how.kills(number) {
+            if killed {
+                attach.killed_before(&call);
+                assert_explained(&call);
+            } else {
+                let ran = attach.fail(&call, error);
+                println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
+                if ran.code == Some(0) {
+                    // What is in no other's way may stay.
+                    assert_eq!(state("plain").as_deref(), Some("attached"), "{error:?} at {call}");
+                } else {
+                    let expected = if error == Errno::EPERM { 4 } else { 1 };
+                    assert_eq!(ran.code, Some(expected), "{error:?} at {call}");
+                    assert!(ran.stderr.starts_with("error: "), "{error:?} at {call}: {ran:?}");
+                    assert_eq!(host_state(&[&place]), before, "{error:?} at {call}");
+                }
             }
-            Some("interrupted") => {
-                let refused = onramp("attach plain").refused(1);
-                assert!(refused.contains("onramp detach plain"), "{refused}");
-                onramp("tune plain --telemetry exit").refused(1);
-            }
-            Some(other) => panic!("{other} before {call:?}"),
+            onramp("detach --all").ok();
+            assert_eq!(host_state(&[&place]), before, "{call}");
         }
-        let found = state("plain");
-        println!("killed before {call}: {}", found.as_deref().unwrap_or("nothing"));
-        onramp("detach --all").ok();
-        assert_eq!(host_state(&[&place]), before, "{call}, {found:?}");
     }
     onramp("attach plain").ok();
     assert_eq!(state("plain").as_deref(), Some("attached"));
 }
 
-#[test]
-#[ignore = "in a guest: make test"]
-fn an_attach_that_is_given_an_error_at_any_step_leaves_all_as_it_was() {
-    let _attachments = Attachments::lock();
-    let place = place();
-    let before = host_state(&[&place]);
-    let attach = Traced { namespace: &place, arguments: "attach plain --default".into() };
-    let steps = attach.steps();
-    onramp("detach --all").ok();
-    for (call, error) in steps {
-        let ran = attach.fail(&call, error);
-        println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
-        if ran.code == Some(0) {
-            // What is in no other's way may stay.
-            assert_eq!(state("plain").as_deref(), Some("attached"), "{error:?} at {call}");
-            onramp("detach --all").ok();
-        } else {
-            assert_eq!(ran.code, Some(if error == Errno::EPERM { 4 } else { 1 }), "{error:?} at {call}");
-            assert!(ran.stderr.starts_with("error: "), "{error:?} at {call}: {ran:?}");
+/// What an attach has left that was killed before this call is there whole, or is named with what clears it.
+fn assert_explained(call: &Call) {
+    let found = state("plain");
+    println!("killed before {call}: {}", found.as_deref().unwrap_or("nothing"));
+    match found.as_deref() {
+        None => {}
+        Some("attached") => {
+            onramp("tune plain --telemetry exit").ok();
         }
-        assert_eq!(host_state(&[&place]), before, "{error:?} at {call}");
+        Some("interrupted") => {
+            let refused = onramp("attach plain").refused(1);
+            assert!(refused.contains("onramp detach plain"), "{refused}");
+            onramp("tune plain --telemetry exit").refused(1);
+        }
+        Some(other) => panic!("{other} before {call:?}"),
     }
 }
 
@@ -90,6 +91,12 @@ fn a_detach_that_is_killed_or_given_an_error_at_any_step_can_be_continued() {
 
 mod minutes {
     use super::*;
+
+    #[test]
+    #[ignore = "for minutes: tests/guests.sh --minutes cli_interrupted"]
+    fn an_attach_that_is_killed_and_given_an_error_at_each_step_leaves_nothing_that_is_not_explained() {
+        attach_disturbed(Disturbed::BothWays);
+    }
 
     #[test]
     #[ignore = "for minutes: tests/guests.sh --minutes cli_interrupted"]

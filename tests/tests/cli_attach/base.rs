@@ -112,24 +112,24 @@ fn the_base_is_what_the_network_namespace_has_as_default_for_every_verb() {
     let _attachments = Attachments::lock();
     let _allowed = Allowed::all_of_the_kernel();
     for default in ["cubic", "reno", "bbr"] {
-        let (place, files) = host_with(default, "version = 1\n[attach.ramp]\ndefault = true\n");
+        let (place, files) = host_with(default, "version = 1\n[attach.plain]\ndefault = true\n");
         let before = host_state(&[&place]);
-        let base = || status("ramp").unwrap()["base"].clone();
+        let base = || status("plain").unwrap()["base"].clone();
         for options in ["", "--default ", "--default --guard goodput=-10% "] {
-            let attached = json_inside(&place, &format!("attach ramp {options}"));
+            let attached = json_inside(&place, &format!("attach plain {options}"));
             // With a guard its control runs the base alone, which is the previous default.
             assert_eq!((&attached["base"], &attached["default_before"]), (&json!(default), &json!(default)));
             assert_eq!((&attached["warning"], base()), (&Value::Null, json!(default)), "{options}");
-            assert_eq!(status("ramp").unwrap()["other_defaults"], json!([]));
-            inside(&place, "detach ramp").ok();
+            assert_eq!(status("plain").unwrap()["other_defaults"], json!([]));
+            inside(&place, "detach plain").ok();
             assert_eq!(host_state(&[&place]), before, "{options}");
         }
-        let plan = json_inside(&place, "run ramp --dry-run -- true");
+        let plan = json_inside(&place, "run plain --dry-run -- true");
         let what = plan["actions"][0]["what"].as_str().unwrap();
-        assert!(what.contains(&format!("onramp_ramp with base {default}")), "{what}");
+        assert!(what.contains(&format!("onramp_plain with base {default}")), "{what}");
         assert_eq!(plan["warnings"], json!([]));
         let binary = cli::binary().display();
-        let run = inside(&place, &format!("run ramp -- {binary} status --json"));
+        let run = inside(&place, &format!("run plain -- {binary} status --json"));
         assert_eq!(run.stderr, "");
         let there: Value = serde_json::from_str(&run.ok()).unwrap();
         assert_eq!(there["algorithms"][0]["base"], default);
@@ -138,9 +138,9 @@ fn the_base_is_what_the_network_namespace_has_as_default_for_every_verb() {
         assert_eq!((&applied["warnings"], base()), (&json!([]), json!(default)));
         // What it is now does not change what it was.
         assert_eq!(json_inside(&place, &config)["steps"], json!([]));
-        let again = json_inside(&place, "upgrade ramp");
+        let again = json_inside(&place, "upgrade plain");
         assert_eq!(again["upgraded"][0]["base"], default);
-        inside(&place, "detach ramp").ok();
+        inside(&place, "detach plain").ok();
         assert_eq!(host_state(&[&place]), before);
     }
 }
