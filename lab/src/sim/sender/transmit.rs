@@ -109,7 +109,7 @@ impl Sender {
                 break;
             }
             let head = self.queue.head();
-            if push == Push::All && head > 1 && self.defers(most, fits, &mut limited) {
+            if push == Push::All && head > 1 && self.defers(most, &mut limited) {
                 break;
             }
             let count = if probe { 1 } else { quota.min(most).min(fits).min(head) };
@@ -144,8 +144,9 @@ impl Sender {
         ((bytes / u64::from(self.socket.mss)) as u32).max(LEAST_BURST)
     }
 
-    /// Whether to wait for the next acknowledgment, so that a burst becomes larger.
-    fn defers(&self, most: u32, fits: u32, limited: &mut bool) -> bool {
+    /// Whether to wait for the next acknowledgment, so that a burst, of so many segments at most, becomes larger
+    /// (`tcp_tso_should_defer`). Not for what is yet to be written: windows alone count.
+    fn defers(&self, most: u32, limited: &mut bool) -> bool {
         if self.socket.state >= State::Recovery {
             return false;
         }
@@ -153,14 +154,14 @@ impl Sender {
         if now_us > self.usage.sent_us + 1_000 {
             return false;
         }
-        let window = self.socket.cwnd - self.socket.in_flight();
-        let allowed = window.min(fits);
-        let head_segments = self.queue.head();
-        let mss = u64::from(self.socket.mss);
-        // Of the smaller of both windows (`tcp_tso_win_divisor`).
-        let third = (u64::from(self.socket.cwnd) * mss).min(self.socket.receive_window.into()) / 3;
-        let whole = self.queue.has_more() && allowed >= head_segments;
-        if allowed >= most || u64::from(allowed) * mss >= third || whole {
+        let bytes = |segments: u32| u64::from(segments) * u64::from(self.socket.mss);
+        let open = self.window_end - self.layout.begin(self.next);
+        let unused = bytes(self.socket.cwnd - self.socket.in_flight());
+        let allowed = unused.min(open);
+        let head_bytes = bytes(self.queue.head());
+        let third = bytes(self.socket.cwnd).min(self.socket.receive_window.into()) / 3;
+        let whole = self.queue.has_more() && allowed >= head_bytes;
+        if allowed >= bytes(most) || allowed >= third || whole {
             return false;
         }
         let Some(head) = self.outstanding.head() else { return false };
@@ -168,7 +169,7 @@ impl Sender {
         if now_us < head.at_us + half_us {
             return false;
         }
-        *limited |= window < fits && window <= head_segments;
+        *limited |= unused < open && unused <= head_bytes;
         true
     }
 
@@ -316,7 +317,8 @@ mod tests {
 
     /// A receiver that acknowledges only every second segment would be waited for until its timer.
     #[test]
-    fn a_burst_is_not_waited_for_where_a_third_of_the_receivers_window_may_be_sent() {
+    fn a_burst_is_not_waited_for_where_a_third_of_the_smaller_window_is_free_however_little_is_left_to_send()
+    {
         let spec = SenderSpec {
             mss: MSS as u32,
             initial_window: 10,
@@ -325,14 +327,20 @@ mod tests {
             buffer_bytes: [1_000_000, 4_194_304],
             paced: false,
         };
-        let opened = Opened { rtt_us: 100, one_segment: false };
-        let control = Control::new(Base::Reno, Start::Base);
-        let (mut out, mut sender) = (Out::new(), Sender::new(spec, control, 0, opened, 44 * MSS, 0));
-        sender.write(0, 100 * MSS, &mut out);
-        sender.socket.cwnd = 200;
-        sender.at(900_000);
-        let mut defers = |fits| sender.defers(44, fits, &mut false);
-        assert!(!defers(15), "of the congestion window a third would be 66");
-        assert!(defers(14));
+        let defers = |written, receive_window, cwnd| {
+            let opened = Opened { rtt_us: 100, one_segment: false };
+            let control = Control::new(Base::Reno, Start::Base);
+            let (mut out, mut sender) =
+                (Out::new(), Sender::new(spec, control, 0, opened, receive_window * MSS, 0));
+            sender.write(0, written * MSS, &mut out);
+            assert_eq!(out.len(), 10);
+            sender.socket.cwnd = cwnd;
+            sender.at(900_000);
+            sender.defers(44, &mut false)
+        };
+        // Of the receiver's window 5 and 4 of 15 are free, of the congestion window more.
+        assert!(!defers(40, 15, 200) && defers(40, 14, 200));
+        // Of the congestion window 5 of 15, where one segment is left.
+        assert!(!defers(11, 200, 15) && defers(11, 200, 14));
     }
 }
