@@ -154,3 +154,20 @@ impl Sender {
         }
     }
 }
+
+/// A new sender under Reno, of segments of 1,448 bytes, with a send buffer of so many bytes at first.
+#[cfg(test)]
+fn new_sender(rtt_us: u32, buffer: u64, receive_window: u64) -> Sender {
+    use super::control::{Base, Start};
+
+    let spec = SenderSpec {
+        mss: 1_448,
+        initial_window: 10,
+        sack: true,
+        fast_retransmit: true,
+        buffer_bytes: [buffer, 4_194_304],
+        paced: false,
+    };
+    let opened = Opened { rtt_us, one_segment: false };
+    Sender::new(spec, Control::new(Base::Reno, Start::Base), 0, opened, receive_window, 0)
+}

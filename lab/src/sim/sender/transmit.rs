@@ -308,10 +308,8 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SenderSpec;
+    use super::super::new_sender;
     use super::*;
-    use crate::sim::control::{Base, Control, Start};
-    use crate::sim::opening::Opened;
 
     const MSS: u64 = 1_448;
 
@@ -319,19 +317,8 @@ mod tests {
     #[test]
     fn a_burst_is_not_waited_for_where_a_third_of_the_smaller_window_is_free_however_little_is_left_to_send()
     {
-        let spec = SenderSpec {
-            mss: MSS as u32,
-            initial_window: 10,
-            sack: true,
-            fast_retransmit: true,
-            buffer_bytes: [1_000_000, 4_194_304],
-            paced: false,
-        };
         let defers = |written, receive_window, cwnd| {
-            let opened = Opened { rtt_us: 100, one_segment: false };
-            let control = Control::new(Base::Reno, Start::Base);
-            let (mut out, mut sender) =
-                (Out::new(), Sender::new(spec, control, 0, opened, receive_window * MSS, 0));
+            let (mut out, mut sender) = (Out::new(), new_sender(100, 1_000_000, receive_window * MSS));
             sender.write(0, written * MSS, &mut out);
             assert_eq!(out.len(), 10);
             sender.socket.cwnd = cwnd;

@@ -138,10 +138,8 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SenderSpec;
+    use super::super::new_sender;
     use super::*;
-    use crate::sim::control::{Base, Control, Start};
-    use crate::sim::opening::Opened;
 
     const MSS: u64 = 1_448;
     const BLOCK: u64 = 45 * MSS;
@@ -149,17 +147,7 @@ mod tests {
     /// As over `lte`, where the receiver offers 64,256 bytes at first: what Linux 6.12 held.
     #[test]
     fn it_takes_at_first_what_the_kernel_took() {
-        let spec = SenderSpec {
-            mss: MSS as u32,
-            initial_window: 10,
-            sack: true,
-            fast_retransmit: true,
-            buffer_bytes: [16_384, 4_194_304],
-            paced: false,
-        };
-        let control = Control::new(Base::Reno, Start::Base);
-        let opened = Opened { rtt_us: 67_627, one_segment: false };
-        let (mut out, mut sender) = (Out::new(), Sender::new(spec, control, 0, opened, 64_256, 0));
+        let (mut out, mut sender) = (Out::new(), new_sender(67_627, 16_384, 64_256));
         assert_eq!(sender.write(0, BLOCK, &mut out), 32 * MSS);
         assert_eq!((out.len(), sender.queue.head()), (10, 22));
         assert_eq!(sender.write(0, BLOCK, &mut out), 0);
