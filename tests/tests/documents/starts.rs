@@ -63,6 +63,16 @@ fn first_visits_are_as_the_runs_found_them() {
     };
     of("500 kB", "500000");
     of("2 MB", "2000000");
+    let worst = |bytes: &str, arm: &str| slowest(&of_size(bytes), "6.12", arm, "cubic");
+    let both = |arm: &str| (worst("500000", arm), worst("2000000", arm));
+    let (fast, suss) = (both("ramp:start=fast"), both("ramp:start=suss"));
+    states(
+        "docs/start.md",
+        &format!(
+            "At worst `fast` takes {:.2} and {:.2}, `suss` {:.2} and {:.2}.",
+            fast.0, fast.1, suss.0, suss.1
+        ),
+    );
 }
 
 /// Over more paths, of seeds that no start was chosen by.

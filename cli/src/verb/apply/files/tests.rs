@@ -58,10 +58,8 @@ fn files_of_a_directory_are_read_together_in_the_order_of_their_names() {
 /// This machine may have some algorithms attached, but not all.
 #[test]
 fn what_a_rule_uses_is_attached_or_in_the_files() {
-    let registered = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
-    let is_registered =
-        |one: &Algorithm| registered.split_whitespace().any(|name| name == one.congestion_control());
-    let absent = algorithm::all().find(|one| !is_registered(one)).unwrap().name();
+    let registered = onramp_loader::kernel::registered().unwrap();
+    let absent = algorithm::all().find(|one| !registered.contains(&one.congestion_control())).unwrap().name();
     let rule = format!("version = 1\n[[select]]\nport = 22\naccept = true\nuse = '{absent}'\n");
     assert!(refused(&rule).starts_with(&format!("line 2: {absent}")));
     let both = directory(&[("10.toml", &format!("version = 1\n[attach.{absent}]\n")), ("20.toml", &rule)]);
