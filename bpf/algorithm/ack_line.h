@@ -20,8 +20,8 @@
  *     thin. While it contradicts the arrivals there is no rate: in the first round a thin return path spreads the ACKs of a
  *     large initial window, which left as one burst, over as much of the round as it needs.
  *   - Data that left no faster than they arrived say how fast the sender was: there is no rate if they left in more than
- *     `most_sent_pct` of the time in which they arrived. Departures are on the same host's clock as arrivals, so this needs
- *     no state for each segment.
+ *     `most_sent_pct` of the time in which they arrived, by the receiver's clock where that is less. Departures are on the
+ *     same host's clock as arrivals of ACKs, so this needs no state for each segment.
  *
  * The line is asked when the round is over, and before, from a quarter of its bytes on, where ACKs have just paused, so that
  * it ends with a batch; once in a 256th of the round.
@@ -167,14 +167,14 @@ static __always_inline u64 ack_line_error(u64 gap_us, u64 span_us)
 /* The rate that the line shows, kB/s; 0: none. Percent: 0 to 100. */
 __noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack, u32 most_sent_pct)
 {
-	u64 gap_us, span_us, least_us, clock_gap_us, clock_span_us, arrived_us, error, clock_error;
+	u64 gap_us, span_us, least_us, clock_gap_us, clock_span_us, arrived_us, took_us, error, clock_error;
 	s64 left_us;
 	u32 bytes;
 
 	if (!line || !ack)
 		return 0;
 	gap_us = line->gap_us;
-	span_us = arrived_us = min_u64(line->end_us - line->begin_us, ACK_LINE_TIME_MAX_US);
+	span_us = arrived_us = took_us = min_u64(line->end_us - line->begin_us, ACK_LINE_TIME_MAX_US);
 	if (ack_line_has_clock(line, ack)) {
 		if (!ack_line_clock_agrees(line, ack))
 			return 0;
@@ -187,12 +187,14 @@ __noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack,
 			gap_us = clock_gap_us;
 			span_us = clock_span_us;
 		}
+		/* A tick at either end. */
+		took_us = min_u64(span_us, clock_span_us + 2 * ACK_LINE_TICK_US);
 	}
 	left_us = (s64)arrived_us - ((s64)line->end_rtt_us - (s64)line->begin_rtt_us);
 	bytes = line->end_acked - line->begin_acked;
 	/* Where the segment size changes, what the receiver has can seem to be less than before. */
 	if (line->count < 2 || (s32)bytes <= 0 || !span_us || span_us < gap_us * ACK_LINE_GAPS || !ack->min_rtt_us ||
-	    span_us * ACK_LINE_RTT_PART < ack->min_rtt_us || left_us * 100 > (s64)(span_us * most_sent_pct))
+	    span_us * ACK_LINE_RTT_PART < ack->min_rtt_us || left_us * 100 > (s64)(took_us * most_sent_pct))
 		return 0;
 	least_us = span_us - gap_us + span_us / (line->count - 1);
 	return (u32)min_u64((u64)bytes * 1000 / least_us, ACK_LINE_RATE_MAX);

@@ -263,6 +263,25 @@ fn a_thin_way_back_is_not_taken_for_the_path() {
     }
 }
 
+/// Data leave and arrive 10 ms apart, once 40 ms, so that the receiver's clock is too rough for a line; the way back spreads their
+/// ACKs to 15 ms each, by less than both errors. As quick as data left, they show the sender, and not the path.
+#[test]
+fn what_the_way_back_adds_does_not_hide_that_data_came_as_they_were_sent() {
+    let mut rounds = Rounds::new("ramp", &[]);
+    rounds.ack.receiver_clock = 77;
+    rounds.begin();
+    for number in 1..=ACKS {
+        let pause = if number == 15 { 40 } else { 10 };
+        rounds.ack.receiver_clock += pause;
+        rounds.ack.rtt_us += 15_000 - pause as i32 * 1_000;
+        rounds.next(15_000, BYTES);
+    }
+    rounds.ack.receiver_clock += 50;
+    rounds.ack.rtt_us = 100_000;
+    rounds.next(50_000, BYTES);
+    assert_eq!(rounds.read("estimate"), 0);
+}
+
 /// The first of twenty ACKs' data takes a longer way: what came in its place is acknowledged selectively, 1 ms apart, and all
 /// at once when it is there.
 #[test]

@@ -123,8 +123,9 @@ impl Line {
         };
         let least_rtt = u64::from(ack.min_rtt_us);
         let left = arrived as i64 - (end.rtt - begin.rtt);
+        let took = if agrees.is_some() { span.min(ticked + 2 * TICK) } else { span };
         let long = span > 0 && span >= 8 * gap && least_rtt > 0 && span * 16 >= least_rtt;
-        if round.points.len() < 2 || end.acked <= begin.acked || !long || left * 100 > span as i64 * most_sent
+        if round.points.len() < 2 || end.acked <= begin.acked || !long || left * 100 > took as i64 * most_sent
         {
             return None;
         }
