@@ -33,6 +33,7 @@ release: deps
 
 # What `make release` has made, installed, run and removed in root file systems of distributions.
 release-check: DEPS := build lab release release-check
+release-check: export ARCHITECTURES := $(notdir $(wildcard $(or $(CARGO_TARGET_DIR),target)/dist/arm64))
 release-check: deps
 	@.ci/release-check
 
