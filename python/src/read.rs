@@ -38,7 +38,8 @@ pub(crate) fn read(py: Python<'_>, path: PathBuf) -> PyResult<Found> {
         let has = |table: &str| rows.iter().any(|(name, rows)| name == table && *rows > 0);
         let tables = TABLES.iter().map(|(name, _)| *name).filter(|name| has(name)).collect();
         let json = serde_json::to_string(&recording.manifest)?;
-        let problems = recording.problems.iter().map(ToString::to_string).collect();
+        let problems =
+            recording.problems.iter().map(ToString::to_string).chain(recording.notes.clone()).collect();
         Ok(("recording", (json, Tables::new()), problems, tables))
     })
 }
@@ -56,7 +57,8 @@ pub(crate) fn table(py: Python<'_>, path: PathBuf, name: String) -> PyResult<(Ta
         let schema = schema(specs);
         let mut batches = Vec::new();
         recording.visit(table, specs, &[], |columns| batches.push(batch(&schema, specs, &columns)));
-        let problems = recording.problems.iter().map(ToString::to_string).collect();
+        let problems =
+            recording.problems.iter().map(ToString::to_string).chain(recording.notes.clone()).collect();
         Ok((Table::new(schema, batches.into_iter().collect::<Result<_, _>>()?), problems))
     })
 }

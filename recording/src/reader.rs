@@ -14,7 +14,7 @@ use crate::column::{Column, Spec};
 use crate::error::Error;
 use crate::file::Part;
 use crate::manifest::{self, Manifest};
-use crate::rows::FlowRow;
+use crate::rows::{AckRow, FlowRow};
 use crate::table::Row;
 
 /// What a directory of the lab has in place of a recording's tables.
@@ -41,6 +41,8 @@ pub struct Recording {
     pub manifest: Option<Manifest>,
     /// What was found wrong so far, each naming its file.
     pub problems: Vec<Error>,
+    /// How it is read where it does not say; nothing is wrong with it.
+    pub notes: Vec<String>,
     /// What reading may take.
     pub budget: Budget,
     /// Where its rows are from.
@@ -149,6 +151,7 @@ impl Recording {
         Self {
             manifest: None,
             problems: Vec::new(),
+            notes: Vec::new(),
             budget: Budget::default(),
             origin: Origin::Recorder,
             files: vec![Source::at(path.to_owned())],
@@ -177,6 +180,7 @@ impl Recording {
         let mut recording = Self {
             manifest: None,
             problems: Vec::new(),
+            notes: Vec::new(),
             budget: Budget::default(),
             origin: Origin::Recorder,
             files,
@@ -196,6 +200,7 @@ impl Recording {
         let mut recording = Self {
             manifest: None,
             problems: Vec::new(),
+            notes: Vec::new(),
             budget: Budget::default(),
             origin: Origin::Recorder,
             files: Vec::new(),
@@ -218,7 +223,14 @@ impl Recording {
     pub(crate) fn of_rows(path: &Path, origin: Origin, add: impl FnOnce(&mut Rows)) -> Self {
         let mut rows = Rows { path: path.to_owned(), files: Vec::new() };
         add(&mut rows);
-        Self { manifest: None, problems: Vec::new(), budget: Budget::default(), origin, files: rows.files }
+        Self {
+            manifest: None,
+            problems: Vec::new(),
+            notes: Vec::new(),
+            budget: Budget::default(),
+            origin,
+            files: rows.files,
+        }
     }
 
     /// How many flows began or were met; more than `most` are not counted.
@@ -232,6 +244,16 @@ impl Recording {
             }
         });
         flows.len()
+    }
+
+    /// Whether it has acknowledgments, of one flow or of any.
+    pub fn has_acks(&mut self, flow: Option<u64>) -> bool {
+        let mut has = false;
+        self.read::<AckRow>(&["flow"], |batch| {
+            let mut flows = batch.column("flow").map_or(&[][..], Column::longs).iter();
+            has |= flows.any(|found| flow.is_none_or(|wanted| wanted == *found as u64));
+        });
+        has
     }
 
     /// The table of each of its files, and how many rows it states. Those that cannot be read become problems.

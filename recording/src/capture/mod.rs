@@ -53,7 +53,7 @@ pub(crate) fn recording(source: Box<dyn Read>, path: &Path) -> Result<Recording,
     if passed.ends_early {
         problems.push("it ends within a packet".into());
     }
-    counts.say(&passed, capture.too_many, &mut problems);
+    problems.extend(counts.problems(&passed, capture.too_many));
     let problem = |reason| Error::Capture { path: path.to_owned(), reason };
     let mut recording = Recording::of_rows(path, Origin::Capture, |rows| {
         rows.add(tables.flows);
@@ -62,6 +62,7 @@ pub(crate) fn recording(source: Box<dyn Read>, path: &Path) -> Result<Recording,
         rows.add(tables.exits);
     });
     recording.problems = problems.into_iter().map(problem).collect();
+    recording.notes.extend(counts.note());
     Ok(recording)
 }
 
@@ -113,6 +114,8 @@ struct Counts {
     received: u64,
     /// Bytes of those that are used that were acknowledged and not captured.
     missed: u64,
+    /// Flows that sent more than the windows that are read allow.
+    exceeded_window: u64,
 }
 
 impl Counts {
@@ -132,6 +135,7 @@ impl Counts {
         self.used += 1;
         self.unknown_side += u64::from(connection.side() == Side::Unknown);
         self.missed += connection.senders[end].missed;
+        self.exceeded_window += u64::from(connection.senders[end].exceeded_window);
         let (local, remote) = (connection.ends[end], connection.ends[1 - end]);
         tables.add(number, local, remote, &connection.senders[end]);
     }
@@ -151,19 +155,45 @@ impl Counts {
         format!("it holds no TCP connection that sends data ({} packets)", passed.packets)
     }
 
-    fn say(&self, passed: &packets::Passed, too_many: u64, problems: &mut Vec<String>) {
-        for (number, what) in [
-            (passed.cut, "packets of TCP are cut off within their headers, or fragments: they are not used"),
-            (self.missed, "bytes were acknowledged that it does not have: the capture lost packets"),
-            (too_many, "packets are not used: there are more connections or ACKs than are kept"),
+    /// What cannot be used, and how much.
+    fn problems(&self, passed: &packets::Passed, too_many: u64) -> impl Iterator<Item = String> {
+        [
             (
-                self.unknown_side,
-                "flows do not show at which end they were captured: they are read as at the sender",
+                passed.cut,
+                "packet of TCP is cut off within its headers, or a fragment: it is not used",
+                "packets of TCP are cut off within their headers, or fragments: they are not used",
             ),
-        ] {
-            if number > 0 {
-                problems.push(format!("{number} {what}"));
-            }
-        }
+            (
+                self.missed,
+                "byte was acknowledged that it does not have: the capture lost packets",
+                "bytes were acknowledged that it does not have: the capture lost packets",
+            ),
+            (
+                too_many,
+                "packet is not used: there are more connections or ACKs than are kept",
+                "packets are not used: there are more connections or ACKs than are kept",
+            ),
+            (
+                self.exceeded_window,
+                "flow sent more than the receive window by its handshake: the window's scale, and with it the window, is unknown",
+                "flows sent more than the receive windows by their handshakes: the windows' scales, and with them the windows, are unknown",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(number, one, several)| counted(number, one, several))
     }
+
+    /// How what is used is read where it does not say.
+    fn note(&self) -> Option<String> {
+        counted(
+            self.unknown_side,
+            "flow does not show at which end it was captured: it is read as at the sender",
+            "flows do not show at which end they were captured: they are read as at the sender",
+        )
+    }
+}
+
+/// `None`: there is none.
+fn counted(number: u64, one: &str, several: &str) -> Option<String> {
+    (number > 0).then(|| format!("{number} {}", if number == 1 { one } else { several }))
 }

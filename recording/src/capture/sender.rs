@@ -77,6 +77,10 @@ pub(super) struct Sender {
     with_clock: bool,
     largest: u32,
     scale: Option<u8>,
+    /// Bytes that the receiver has taken or offered room for, by that scale.
+    allowed: u64,
+    /// It sent more: the scale is another one than the capture shows.
+    pub exceeded_window: bool,
     round_trips: RoundTrips,
     last_ack_us: u64,
     last_sent_us: u64,
@@ -104,6 +108,8 @@ impl Default for Sender {
             with_clock: false,
             largest: 0,
             scale: None,
+            allowed: 0,
+            exceeded_window: false,
             round_trips: RoundTrips::default(),
             last_ack_us: 0,
             last_sent_us: 0,
@@ -266,6 +272,7 @@ impl Sender {
             self.mss = segment.mss.or(Some(536));
             self.with_clock = segment.clock.is_some();
             self.scale = Some(segment.scale.unwrap_or(0));
+            self.allowed = segment.window.into();
             return;
         }
         let (Some(acknowledged), Some(first)) = (segment.acknowledged, self.first) else { return };
@@ -305,6 +312,7 @@ impl Sender {
             self.outstanding.pop_front();
         }
         self.acknowledged = place;
+        let receive_window = self.receive_window(segment.window);
         for (begin, end) in segment.selective.into_iter().flatten() {
             let (begin, end) = (self.place(first, begin), self.place(first, end));
             // A block below is of what was received twice (RFC 2883).
@@ -322,7 +330,6 @@ impl Sender {
             self.change(segment.at_us, CongestionState::Open);
         }
         self.last_ack_us = segment.at_us;
-        let receive_window = self.scale.map_or(0, |scale| u32::from(segment.window) << scale);
         self.points.push(Point {
             at_us: segment.at_us,
             acknowledged: self.acknowledged,
@@ -337,6 +344,22 @@ impl Sender {
             receiver_clock: segment.clock.map_or(0, |(value, _)| value),
             state: self.state,
         });
+    }
+
+    /// What it offers, 0 where its scale is not known: an option that is missing from the handshake may have been there. Then no
+    /// window before this one is known.
+    fn receive_window(&mut self, unscaled: u16) -> u32 {
+        let Some(scale) = self.scale else { return 0 };
+        let offered = u32::from(unscaled) << scale;
+        self.allowed = self.allowed.max(self.acknowledged + u64::from(offered));
+        // The probe of a window that is closed goes beyond it.
+        if self.sent <= self.allowed + u64::from(self.mss()) {
+            return offered;
+        }
+        self.scale = None;
+        self.exceeded_window = true;
+        self.points.iter_mut().for_each(|point| point.receive_window = 0);
+        0
     }
 
     /// The receiver has these bytes; returns when the newest of them was sent, if it was sent once.

@@ -62,11 +62,12 @@ impl Packets {
     }
 
     /// The client, which is the receiver, opens; `near`: it passes the sender's end, else the receiver's.
-    fn handshake(&mut self, near: bool) {
+    fn handshake(&mut self, near: bool, with_scale: bool) {
         let mss = TcpOptionElement::MaximumSegmentSize(MSS as u16);
         let options = [mss, TcpOptionElement::WindowScale(7)];
+        let options = if with_scale { &options[..] } else { &options[..1] };
         let (answer_us, last_us) = if near { (10, RTT_US) } else { (RTT_US, RTT_US + 10) };
-        let syn = Packet { syn: true, window: u16::MAX, options: &options, ..Packet::default() };
+        let syn = Packet { syn: true, window: u16::MAX, options, ..Packet::default() };
         self.add(0, syn);
         self.add(answer_us, Packet { from_sender: true, acknowledges: Some(0), ..syn });
         self.add(last_us, Packet { acknowledges: Some(0), window: 512, ..Packet::default() });
@@ -125,14 +126,17 @@ struct Behaviour {
     lost: Option<u32>,
     /// What the receiver offers, of 128 bytes.
     window: u16,
+    /// The capture has the option of windows' scale.
+    with_scale: bool,
 }
 
-const DOUBLES: Behaviour = Behaviour { segments: 2_000, exit_at: u32::MAX, lost: None, window: u16::MAX };
+const DOUBLES: Behaviour =
+    Behaviour { segments: 2_000, exit_at: u32::MAX, lost: None, window: u16::MAX, with_scale: true };
 
 /// Its packets where it sends: ACKs of each segment a round trip later, in order.
 fn packets(behaviour: Behaviour) -> Packets {
     let mut packets = Packets::default();
-    packets.handshake(true);
+    packets.handshake(true, behaviour.with_scale);
     let (mut now_us, mut cwnd, mut gained) = (RTT_US + 100, 10_u32, 0);
     let (mut next, mut acknowledged, mut received) = (0_u32, 0_u32, Vec::<u32>::new());
     let mut on_the_way: VecDeque<(u64, u32)> = VecDeque::new();
@@ -268,9 +272,44 @@ fn what_the_receiver_limits_is_no_exit() {
 }
 
 #[test]
+fn a_window_that_the_sender_exceeds_is_unknown_and_a_problem() {
+    // The receiver scales by 128, and the capture does not show that it does.
+    let mut recording =
+        read(packets(Behaviour { window: 500, with_scale: false, ..DOUBLES }).pcap(96)).unwrap();
+    let windows: Vec<u32> = recording.rows::<AckRow>().iter().map(|row| row.receive_window_bytes).collect();
+    assert_eq!((windows.len(), windows.iter().max()), (2_000, Some(&0)));
+    let problem = recording.problems[0].to_string();
+    assert!(recording.problems.len() == 1 && problem.contains("scale"), "{problem}");
+    // Where none is exceeded, a handshake without the option is one without scale.
+    let mut recording = read(
+        packets(Behaviour { segments: 60, exit_at: 30, window: u16::MAX, with_scale: false, ..DOUBLES })
+            .pcap(96),
+    )
+    .unwrap();
+    assert!(recording.problems.is_empty(), "{:?}", recording.problems);
+    assert!(recording.rows::<AckRow>().iter().all(|row| row.receive_window_bytes == u32::from(u16::MAX)));
+}
+
+#[test]
+fn a_flow_of_one_host_is_read_and_the_end_that_is_taken_is_noted() {
+    let mut packets = Packets::default();
+    packets.handshake(true, true);
+    packets.0.iter_mut().for_each(|(at_us, _)| *at_us = (*at_us).min(20));
+    for segment in 0..50 {
+        let at_us = 100 + u64::from(segment) * 100;
+        send(&mut packets, at_us, segment);
+        let acknowledges = Some((segment + 1) * MSS);
+        packets.add(at_us + 20, Packet { acknowledges, window: 512, ..Packet::default() });
+    }
+    let recording = read(packets.pcap(96)).unwrap();
+    assert!(recording.problems.is_empty(), "{:?}", recording.problems);
+    assert!(recording.notes[0].starts_with("1 flow does not"), "{:?}", recording.notes);
+}
+
+#[test]
 fn a_capture_of_the_receivers_end_is_refused_and_says_so() {
     let mut far = Packets::default();
-    far.handshake(false);
+    far.handshake(false, true);
     for segment in 0..50 {
         let at_us = 2 * RTT_US + u64::from(segment) * 100;
         send(&mut far, at_us, segment);

@@ -43,6 +43,8 @@ pub struct Report {
     pub ignored_columns: Vec<String>,
     /// What could not be read.
     pub problems: Vec<String>,
+    /// How it was read where it does not say.
+    pub notes: Vec<String>,
     /// The flows, in the order of their numbers.
     pub flows: Vec<FlowReport>,
 }
@@ -74,6 +76,7 @@ impl Request {
                     dropped_events: None,
                     bad_rows: csv.bad_rows,
                     problems,
+                    notes: Vec::new(),
                     ignored_columns: csv.ignored,
                     flows: csv.flows,
                 });
@@ -88,6 +91,7 @@ impl Request {
             bad_rows: 0,
             ignored_columns: Vec::new(),
             problems: recording.problems.iter().map(ToString::to_string).collect(),
+            notes: recording.notes,
             flows,
         })
     }

@@ -65,9 +65,8 @@ impl Replays {
             ..Request::default()
         };
         let report = request.replay(&self.path)?;
-        for problem in &report.problems {
-            say(&format!("warning: {problem}"));
-        }
+        report.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
+        report.notes.iter().for_each(|note| say(&format!("note: {note}")));
         request.check(&report)?;
         if let Some(path) = &self.output {
             figure::write(path, &report.flows)?;

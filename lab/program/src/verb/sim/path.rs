@@ -66,9 +66,8 @@ impl Path {
             flow.driver = flow.driver.or_else(|| self.control.clone().map(Driver::named));
             flow
         });
-        for problem in &recording.problems {
-            say(&format!("warning: {problem}"));
-        }
+        recording.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
+        recording.notes.iter().for_each(|note| say(&format!("note: {note}")));
         let unreadable = !recording.problems.is_empty();
         let refused = |error: FitError| match error {
             FitError::NoFlow { .. } | FitError::Several { .. } => Usage::error(error.to_string()),
