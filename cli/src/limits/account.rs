@@ -5,7 +5,7 @@ use onramp_recording::replay::{Path, PathEstimate, Regret, Round};
 use super::limit::{Limit, Parts};
 use super::sample::Sample;
 use super::slices::Slices;
-use super::slow_start::{SlowStart, Tracker};
+use super::slow_start::{Exit, SlowStart, Tracker};
 
 /// From the first sample of a flow to its newest. The parts add up to the time between these.
 #[derive(Clone, Debug)]
@@ -53,6 +53,11 @@ impl Account {
             round: OpenRound { begin_us: first.at_us, ..OpenRound::default() },
             reductions: 0,
         }
+    }
+
+    /// How its slow start ended was recorded; before its second sample.
+    pub fn recorded_exit(&mut self, exit: Exit) {
+        self.slow_start.recorded(exit);
     }
 
     /// Adds the next sample.

@@ -16,6 +16,6 @@ pub(crate) use account::Account;
 pub(crate) use exiting::{algorithm_of, exited_by};
 pub(crate) use limit::{Limit, Parts};
 pub(crate) use sample::Sample;
-pub(crate) use slow_start::SlowStart;
+pub(crate) use slow_start::{Exit, SlowStart};
 pub(crate) use verdict::{Verdict, verdict};
 pub(crate) use whole::{held_longest, of_life, of_round};

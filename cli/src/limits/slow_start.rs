@@ -42,6 +42,8 @@ pub(super) struct Tracker {
     /// The first sample had an ssthresh of an earlier connection, or of the route.
     is_cached: bool,
     state: SlowStart,
+    /// How it ended, where that was recorded: then samples do not count for it.
+    recorded: Option<Exit>,
     /// Time after the exit in which the control or the path was the limit, and bytes delivered in it.
     after_us: u64,
     after_bytes: u64,
@@ -61,7 +63,13 @@ impl Tracker {
             SlowStart::Before
         };
         let first_us = first.at_us;
-        Self { first_us, is_from_begin, is_cached, state, after_us: 0, after_bytes: 0 }
+        Self { first_us, is_from_begin, is_cached, state, recorded: None, after_us: 0, after_bytes: 0 }
+    }
+
+    /// How it ended was recorded.
+    pub fn recorded(&mut self, exit: Exit) {
+        self.recorded = Some(exit);
+        self.state = SlowStart::Lasts;
     }
 
     pub fn state(&self) -> SlowStart {
@@ -74,9 +82,14 @@ impl Tracker {
 
     /// From one sample to the next, with the parts of that time and the bytes delivered in it.
     pub fn step(&mut self, before: &Sample, after: &Sample, parts: &Parts, bytes: u64) {
-        match self.state {
-            SlowStart::Before => {}
-            SlowStart::Lasts => {
+        match (self.state, self.recorded) {
+            (SlowStart::Before, _) => {}
+            (SlowStart::Lasts, Some(exit)) => {
+                if after.at_us.saturating_sub(self.first_us) >= exit.at_us {
+                    self.state = SlowStart::Ended(exit);
+                }
+            }
+            (SlowStart::Lasts, None) => {
                 if let Some(reason) = self.reason(before, after) {
                     let at_us = after.at_us.saturating_sub(self.first_us);
                     let resolution_us = after.at_us.saturating_sub(before.at_us);
@@ -85,11 +98,11 @@ impl Tracker {
                 }
             }
             // The loss was none, and the kernel has restored the threshold.
-            SlowStart::Ended(_) if !self.is_cached && after.info.snd_ssthresh.is_none() => {
+            (SlowStart::Ended(_), None) if !self.is_cached && after.info.snd_ssthresh.is_none() => {
                 self.state = SlowStart::Lasts;
                 (self.after_us, self.after_bytes) = (0, 0);
             }
-            SlowStart::Ended(_) => {
+            (SlowStart::Ended(_), _) => {
                 let (bound_us, total_us) = (parts.sum(Limit::is_of_control), parts.total());
                 self.after_us += bound_us;
                 self.after_bytes += u128::from(bytes)

@@ -156,6 +156,66 @@ fn the_cause_of_a_small_window_is_the_exit_or_the_loss() {
 }
 
 #[test]
+fn what_comes_after_a_long_slow_start_has_not_made_the_window_small() {
+    let ends = |at: u64, ca_state: u8| {
+        move |number: u64, sample: &mut Sample| {
+            let has_ended = number >= at;
+            sample.info.snd_ssthresh = has_ended.then_some(100);
+            sample.info.ca_state = if has_ended { ca_state } else { 0 };
+        }
+    };
+    for ca_state in [0, 3] {
+        let verdict = verdict(&account(100, ends(90, ca_state)), "cubic").unwrap();
+        assert_eq!((verdict.limited, verdict.cause), (Limit::SlowStart, None));
+        assert!(verdict.command.is_some_and(|command| command.contains("--start")), "{verdict:?}");
+    }
+    assert_eq!(of(100, "cubic", ends(40, 3)).2, Some(ExitReason::Loss));
+    // Lost while it lasts, which the kernel took back.
+    let undone = |number: u64, sample: &mut Sample| {
+        sample.info.ca_state = if (50..55).contains(&number) { 3 } else { 0 };
+    };
+    assert_eq!(of(100, "cubic", undone), (Limit::SlowStart, 100, None));
+}
+
+#[test]
+fn a_transfer_that_is_over_soon_gets_no_command() {
+    let commands = |rtt_us: u32, step_us: u64, exits: bool| {
+        let account = account(10, |number, sample| {
+            (sample.at_us, sample.info.busy_time_us) = (number * step_us, number * step_us);
+            (sample.info.rtt_us, sample.info.min_rtt_us) = (rtt_us, Some(rtt_us));
+            sample.info.snd_ssthresh = (exits && number >= 2).then_some(100);
+        });
+        verdict(&account, "cubic").unwrap().command.is_some()
+    };
+    for exits in [false, true] {
+        assert!(!commands(50, 500, exits), "loopback, 5 ms");
+        assert!(commands(50, 500_000, exits), "loopback, 5 s");
+        assert!(!commands(100_000, 15_000, exits), "less than two round trips");
+        assert!(commands(100_000, 50_000, exits), "five round trips");
+    }
+}
+
+#[test]
+fn a_recorded_exit_counts_and_not_what_samples_show_of_it() {
+    let recorded = Exit {
+        reason: ExitReason::Timeout,
+        at_us: 5 * STEP_US,
+        resolution_us: 0,
+        window_segments: 77,
+        window_bytes: 77_000,
+    };
+    let mut account = Account::new(flowing());
+    account.recorded_exit(recorded);
+    for number in 1..=10 {
+        assert_eq!(matches!(account.slow_start(), SlowStart::Ended(_)), number > 5);
+        let mut sample = Sample { at_us: number * STEP_US, ..flowing() };
+        sample.info.snd_ssthresh = (number == 2).then_some(50);
+        account.add(sample);
+    }
+    assert_eq!(account.slow_start(), SlowStart::Ended(recorded));
+}
+
+#[test]
 fn an_exit_is_known_to_an_interval_and_costs_what_a_full_pipe_would_have_spared() {
     // Half the rate for a second and a half after the exit, then all of it.
     let account = account(400, |number, sample| {

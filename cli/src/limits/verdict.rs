@@ -9,6 +9,10 @@ use super::limit::{Limit, Parts};
 use super::slow_start::SlowStart;
 use crate::units::{show_bytes, show_rate, show_us};
 
+/// A window that was the limit for less has cost too little for a change of this host: by time, and by round trips.
+const WORTH_US: u64 = 20_000;
+const WORTH_ROUND_TRIPS: u64 = 2;
+
 /// What an account comes to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Verdict {
@@ -46,7 +50,11 @@ pub(crate) fn verdict(account: &Account, control: &str) -> Option<Verdict> {
     let why = why(account, limited, cause, control);
     let time = show_us(account.observed_us());
     let verdict = format!("{} was the limit for {percent} % of {time}: {why}.", subject(limited));
-    let (remedy, command) = remedy(account, limited, cause);
+    let (remedy, command) = if limited.is_congestion_window() && !is_worth_a_change(account, held_us) {
+        ("The transfer is too short for a change to save much.", None)
+    } else {
+        remedy(account, limited, cause)
+    };
     Some(Verdict { limited, percent, cause, verdict, remedy, command })
 }
 
@@ -59,9 +67,20 @@ pub(super) fn longest(parts: &Parts) -> Option<(Limit, u64)> {
     window.into_iter().chain(other).max_by_key(|(_, us)| *us)
 }
 
-/// A loss on a path that was not full, else the exit.
+fn is_worth_a_change(account: &Account, held_us: u64) -> bool {
+    held_us >= WORTH_US.max(WORTH_ROUND_TRIPS * u64::from(account.now().info.rtt_us))
+}
+
+/// Whether the congestion window was the limit for longer in slow start than after it.
+fn is_mostly_slow_start(account: &Account) -> bool {
+    let slow_start_us = account.parts.of(Limit::SlowStart);
+    slow_start_us > account.parts.of(Limit::CongestionAvoidance) + account.parts.of(Limit::Recovery)
+}
+
+/// A loss on a path that was not full, else the exit; neither has made the window small where it was the limit before.
 fn cause(account: &Account) -> Option<ExitReason> {
     match account.slow_start() {
+        _ if is_mostly_slow_start(account) => None,
         SlowStart::Ended(exit) if exit.reason != ExitReason::Algorithm || account.reductions == 0 => {
             Some(exit.reason)
         }
@@ -120,7 +139,6 @@ fn window(account: &Account, cause: Option<ExitReason>, control: &str) -> String
         SlowStart::Ended(exit) => format!(" at {}", show_bytes(exit.window_bytes)),
         _ => String::new(),
     };
-    let slow_start_lasts = account.slow_start() == SlowStart::Lasts;
     match cause {
         Some(ExitReason::Algorithm) => format!("{} ended slow start{size}", exiting(control)),
         Some(ExitReason::CachedSsthresh) => {
@@ -130,9 +148,10 @@ fn window(account: &Account, cause: Option<ExitReason>, control: &str) -> String
             format!("it was reduced {} times", account.reductions)
         }
         Some(reason) => format!("it was reduced after {}", after(reason)),
-        None if slow_start_lasts => {
+        None if account.slow_start() == SlowStart::Lasts => {
             format!("slow start had brought it to {} by the end", show_bytes(account.now().info.cwnd_bytes()))
         }
+        None if is_mostly_slow_start(account) => format!("slow start took most of that, and ended{size}"),
         None => "its slow start was over before".into(),
     }
 }
@@ -184,7 +203,7 @@ fn remedy(
             "Find where the path drops; BBR does not reduce its window for single losses.",
             Some("onramp attach ramp --base bbr --default"),
         ),
-        (_, None) if account.slow_start() == SlowStart::Lasts => (
+        (_, None) if account.slow_start() == SlowStart::Lasts || is_mostly_slow_start(account) => (
             "Start from what is known of the path, as most of this transfer was slow start.",
             Some("onramp attach ramp --start resume+window --default"),
         ),

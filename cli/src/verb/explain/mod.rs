@@ -150,6 +150,7 @@ impl Explain {
         }
         let recorded = recorded::read(file, filter)?;
         recorded.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
+        recorded.notes.iter().for_each(|note| say(&format!("note: {note}")));
         let samples = recorded.watched.samples();
         let report = Report::new(recorded.origin.into(), recorded.duration_us, samples, recorded.watched);
         self.print(&report, output)?;

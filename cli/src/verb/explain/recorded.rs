@@ -6,14 +6,15 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use onramp_files::bounded;
+use onramp_loader::ExitReason;
 use onramp_loader::algorithm::{CongestionState, NO_THRESHOLD};
 use onramp_net::sock_diag::TcpInfo;
-use onramp_recording::rows::{ACK_FLAGS, AckRow, FlowRow, StateRow};
+use onramp_recording::rows::{ACK_FLAGS, AckRow, ExitRow, FlowRow, StateRow};
 use onramp_recording::{Origin, Recording, RoundTrips};
 
 use super::watched::{Watched, WatchedFlow};
 use crate::filter::Filter;
-use crate::limits::{Account, Sample};
+use crate::limits::{Account, Exit, Sample};
 
 /// What a recording says of its flows.
 pub(super) struct Recorded {
@@ -23,6 +24,8 @@ pub(super) struct Recorded {
     pub duration_us: u64,
     /// What could not be used.
     pub problems: Vec<String>,
+    /// How it is read where it does not say.
+    pub notes: Vec<String>,
 }
 
 /// Reads it; flows of another kind than the filter's are left out.
@@ -34,6 +37,13 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
     let flows: Vec<FlowRow> = recording.rows();
     let mut states: HashMap<u64, Vec<StateRow>> = HashMap::new();
     recording.each_row(|row: StateRow| states.entry(row.flow).or_default().push(row));
+    // What a capture has of them is inferred from the rows of its ACKs.
+    let mut exits: HashMap<u64, ExitRow> = HashMap::new();
+    if recording.origin == Origin::Recorder {
+        recording.each_row(|row: ExitRow| {
+            exits.insert(row.flow, row);
+        });
+    }
     let mut acks: BTreeMap<u64, Vec<AckRow>> = BTreeMap::new();
     recording.each_row(|row: AckRow| {
         if row.event == "ack" && row.mss_bytes > 0 {
@@ -64,12 +74,13 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
         let base = recording.manifest.iter().flat_map(|manifest| &manifest.algorithms);
         let base = base.filter(|one| one.algorithm == control).map(|one| one.base.clone()).next();
         let models_path = base.is_some_and(|base| base == "bbr");
-        let account = account(&rows, start, &states, last, models_path);
+        let exit = exits.get(&number).filter(|row| row.event == "exit");
+        let account = account(&rows, start, &states, (exit, last), models_path);
         let flow = WatchedFlow::of_file(local, remote, (number, control), account);
         watched.keep_one(flow, last.is_some());
     }
     let duration_us = last_us.saturating_sub(first_us.min(last_us));
-    Ok(Recorded { watched, origin: recording.origin, duration_us, problems })
+    Ok(Recorded { watched, origin: recording.origin, duration_us, problems, notes: recording.notes })
 }
 
 fn end(address: &str, port: u32) -> Option<SocketAddr> {
@@ -80,7 +91,7 @@ fn account(
     rows: &[AckRow],
     start: Option<&FlowRow>,
     states: &[StateRow],
-    end: Option<&FlowRow>,
+    (exit, end): (Option<&ExitRow>, Option<&FlowRow>),
     models_path: bool,
 ) -> Account {
     let first = &rows[0];
@@ -100,6 +111,9 @@ fn account(
     // What is acknowledged by the first row counts as well.
     info.delivered = first.delivered_segments.wrapping_sub(first.newly_acknowledged_segments);
     let mut account = Account::new(Sample { at_us: began_us, info, models_path, ..Sample::default() });
+    exit.and_then(|row| recorded_exit(row, began_us))
+        .into_iter()
+        .for_each(|exit| account.recorded_exit(exit));
     let mut states = states.iter().peekable();
     let mut before: Option<&AckRow> = None;
     let mut round_trips = RoundTrips::default();
@@ -118,6 +132,17 @@ fn account(
         before = Some(row);
     }
     account
+}
+
+/// `None`: its reason is not known here.
+fn recorded_exit(row: &ExitRow, began_us: u64) -> Option<Exit> {
+    Some(Exit {
+        reason: ExitReason::from_name(&row.reason)?,
+        at_us: row.at_us.saturating_sub(began_us),
+        resolution_us: 0,
+        window_segments: row.cwnd_segments,
+        window_bytes: u64::from(row.cwnd_segments) * u64::from(row.mss_bytes),
+    })
 }
 
 /// From one ACK to when the next comes.
