@@ -1,12 +1,15 @@
 //! Algorithms from outside the tree: from a header to an object, which everything takes by its path.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use onramp_loader::algorithm::{self, Ack, Algorithm, Flow};
-use onramp_loader::outside::{self, BuildError};
+use onramp_loader::outside::{self, BuildError, Built};
 use onramp_tests::cli::{self, json, onramp};
 use onramp_tests::skip;
 use tempfile::{TempDir, tempdir};
@@ -35,11 +38,15 @@ fn renamed(name: &str, new: &str) -> String {
     format!("#define {new_upper}_ABOUT \"of the tree\"\n#define {new_upper}_SOURCE \"here\"\n{made}")
 }
 
+fn build(header: &Path) -> Result<Built, BuildError> {
+    outside::build(header, None, tempdir().unwrap().path())
+}
+
 /// Builds a copy of an algorithm of the tree.
 fn copy(place: &TempDir, name: &str, new: &str) -> (Algorithm, PathBuf) {
     let header = place.path().join(format!("{new}.h"));
     fs::write(&header, renamed(name, new)).unwrap();
-    let built = outside::build(&header, None).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let built = build(&header).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(built.warnings, "", "{name}");
     (built.algorithm, built.object)
 }
@@ -169,7 +176,7 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
         fs::write(&path, text).unwrap();
         path
     };
-    let build = |name: &str, text: &str| outside::build(&header(name, text), None).unwrap_err();
+    let build = |name: &str, text: &str| build(&header(name, text)).unwrap_err();
     for name in ["search", "ramp"] {
         let error = build(name, "");
         assert!(matches!(&error, BuildError::Outside(_)) && error.to_string().contains(name), "{error}");
@@ -182,6 +189,14 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
         );
     }
     outside::create("wrong", place.path()).unwrap();
+    // A copy that has the names of what it was copied from.
+    let text = fs::read_to_string(place.path().join("wrong.h")).unwrap();
+    for (text, found) in [(text.as_str(), Some("WRONG_PARAMETERS")), ("", None)] {
+        let error = build("copied", text);
+        assert!(error.to_string().contains("COPIED_PARAMETERS"), "{error}");
+        let BuildError::OtherNames { found: other, .. } = error else { panic!("{error}") };
+        assert_eq!(other.as_deref(), found);
+    }
     let text = fs::read_to_string(place.path().join("wrong.h")).unwrap();
     // Clang names the file and the line.
     let error =
@@ -213,6 +228,40 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
     let error = build("wrong", &text.replace("*state = (struct wrong){ 0 };", "state[1].unused = 1;"));
     assert!(error.to_string().contains("outside of its state"), "{error}");
     assert!(!place.path().join("wrong.o").exists());
+}
+
+/// A compiler that does not end; its process, and the directory that it works in, once it has begun.
+fn endless_compiler(place: &Path) -> (PathBuf, PathBuf) {
+    let (compiler, begun) = (place.join("clang"), place.join("begun"));
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo clang version 19.1.7; exit; fi\necho $$ >{0}.new && mv {0}.new {0} && exec sleep 60\n",
+        begun.display()
+    );
+    fs::write(&compiler, script).unwrap();
+    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).unwrap();
+    (compiler, begun)
+}
+
+#[test]
+fn a_build_that_a_signal_ends_leaves_nothing() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let (place, temporary) = (tempdir().unwrap(), tempdir().unwrap());
+        outside::create("mine", place.path()).unwrap();
+        let (compiler, begun) = endless_compiler(place.path());
+        let mut command = cli::command(["lab", "build"]);
+        command.arg(place.path().join("mine.h")).env("CLANG", compiler).env("TMPDIR", temporary.path());
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        while !begun.exists() {
+            assert_eq!(child.try_wait().unwrap(), None);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 1);
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+        let compiler: i32 = fs::read_to_string(begun).unwrap().trim().parse().unwrap();
+        kill(Pid::from_raw(compiler), Signal::SIGKILL).unwrap();
+    }
 }
 
 #[test]
@@ -268,7 +317,7 @@ fn what_does_at_an_ack_what_the_verifier_refuses_ends_the_command_with_its_funct
     let (before, after) = text.split_at(body);
     let late = "\tif (ack->bytes_acked > 50000)\n\t\t((u32 *)state)[ack->bytes_acked] = 1;\n";
     fs::write(&header, format!("{before}{late}{after}")).unwrap();
-    let object = outside::build(&header, None).unwrap().object;
+    let object = build(&header).unwrap().object;
     let object = object.display();
     for command in [
         format!("sim run {object} --profile terrestrial --bytes 1M"),

@@ -12,6 +12,7 @@ mod drawn;
 mod follow;
 pub mod library;
 mod progress;
+mod scratch;
 mod verb;
 
 use std::ffi::OsString;

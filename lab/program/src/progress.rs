@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::output::{Output, escape_line, say};
-use crate::units;
+use crate::{scratch, units};
 
 /// What takes less shows nothing.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
@@ -60,7 +60,8 @@ struct State {
 impl Progress {
     /// Of a command that begins now, and that Ctrl-C may stop.
     pub fn begin(output: &Output, what: &str, resumes: Resumes) -> Self {
-        interruptible(resumes);
+        *lock(&STOPPED) = Some(resumes);
+        interruptible();
         let state = State {
             began: Instant::now(),
             what: what.to_owned(),
@@ -132,7 +133,7 @@ impl Drop for Shown {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -183,7 +184,8 @@ pub(crate) fn before_end(call: fn()) {
 /// Ends the process as shells have it, with code 130 for Ctrl-C, and says in one line what the same command would do.
 pub(crate) fn ended_by(signal: Signal) -> ! {
     BEFORE_END.get().inspect(|call| call());
-    if let Some(resumes) = *STOPPED.lock().unwrap_or_else(PoisonError::into_inner) {
+    let _none_is_made = scratch::remove_all();
+    if let Some(resumes) = *lock(&STOPPED) {
         if io::stderr().is_terminal() {
             write(AGAIN);
         }
@@ -192,13 +194,13 @@ pub(crate) fn ended_by(signal: Signal) -> ! {
     std::process::exit(128 + signal as i32)
 }
 
-/// From here on Ctrl-C ends the process by [`ended_by`].
-fn interruptible(resumes: Resumes) {
+/// From here on Ctrl-C and SIGTERM end the process by [`ended_by`].
+pub(crate) fn interruptible() {
     static ONCE: Once = Once::new();
-    *STOPPED.lock().unwrap_or_else(PoisonError::into_inner) = Some(resumes);
     ONCE.call_once(|| {
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);
+        set.add(Signal::SIGTERM);
         // Threads that are started later hold it back, too; programs do not.
         if set.thread_block().is_err() {
             return;

@@ -41,6 +41,22 @@ pub enum BuildError {
         /// What was given.
         path: PathBuf,
     },
+    /// Its definitions begin with another name than its file has.
+    #[error(
+        "{} defines {}, and its name requires {upper}_PARAMETERS: rename the file or its names, or begin with `onramp-lab new {name}`",
+        path.display(),
+        found.as_deref().unwrap_or("no parameters")
+    )]
+    OtherNames {
+        /// The header.
+        path: PathBuf,
+        /// What it is called.
+        name: String,
+        /// The same as definitions have it.
+        upper: String,
+        /// What it defines in place of its parameters.
+        found: Option<String>,
+    },
     /// A file that is there already.
     #[error("{} is there already: give another name, or remove it", path.display())]
     Exists {
@@ -90,8 +106,8 @@ pub struct Built {
     pub algorithm: Algorithm,
     /// The object.
     pub object: PathBuf,
-    /// Names of the tests that have passed.
-    pub tests: Vec<String>,
+    /// Names of the tests that have passed; `None`: there is no file of them.
+    pub tests: Option<Vec<String>>,
     /// What clang warns of.
     pub warnings: String,
 }
@@ -115,43 +131,42 @@ pub fn create(name: &str, directory: &Path) -> Result<[PathBuf; 2], BuildError> 
 }
 
 /// Makes the object of the header, at `object` or as `NAME.o` beside it, after the tests of `NAME_test.c` beside it, where
-/// there are some, have passed.
+/// there are some, have passed. `work` is an empty directory for what is made on the way.
 ///
 /// # Errors
 /// [`BuildError`].
-pub fn build(header: &Path, object: Option<&Path>) -> Result<Built, BuildError> {
+pub fn build(header: &Path, object: Option<&Path>, work: &Path) -> Result<Built, BuildError> {
     let no_header = || BuildError::NoHeader { path: header.to_owned() };
     let name = header.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".h"));
     let name = name.ok_or_else(no_header)?;
     check_name(name)?;
-    fs::metadata(header).map_err(failed("read", header))?;
+    check_names(header, name)?;
     let clang = clang::find_clang().map_err(BuildError::Clang)?;
-    let work = tempfile::tempdir().map_err(failed("make", &std::env::temp_dir()))?;
     for (path, text) in HEADERS {
-        let path = work.path().join("onramp").join(path);
-        let directory = path.parent().unwrap_or(work.path());
+        let path = work.join("onramp").join(path);
+        let directory = path.parent().unwrap_or(work);
         fs::create_dir_all(directory).map_err(failed("make", directory))?;
         fs::write(&path, text).map_err(failed("write", &path))?;
     }
-    let compiler = Compiler { clang: &clang, header, name, work: work.path() };
-    let mut tests = Vec::new();
+    let compiler = Compiler { clang: &clang, header, name, work };
+    let mut tests = None;
     let test = header.with_file_name(format!("{name}_test.c"));
     let mut warnings = String::new();
     if test.exists() {
-        let made = work.path().join("test.o");
+        let made = work.join("test.o");
         warnings += &compiler.run(clang_pure(&clang), &test, &test, &made)?;
-        tests = run_tests(&test, &made)?;
+        tests = Some(run_tests(&test, &made)?);
     }
-    let host = work.path().join("host.o");
+    let host = work.join("host.o");
     warnings += &compiler.generated("host.c", clang_pure(&clang), &compiler.host(), &host)?;
     let bytes = fs::read(&host).map_err(failed("read", &host))?;
     outside::check(&bytes, header)?;
     let arch = clang::architecture(ARCH).unwrap_or(ARCH);
-    let bbr = work.path().join("bbr.o");
+    let bbr = work.join("bbr.o");
     let mut command = clang::command(&clang, arch);
     command.arg("-DONRAMP_BBR");
     compiler.generated("bbr.c", command, &compiler.shell(), &bbr)?;
-    let whole = work.path().join("whole.o");
+    let whole = work.join("whole.o");
     let text = compiler.shell() + &carried(HOST_SECTION, &host) + &carried(BBR_SECTION, &bbr);
     compiler.generated("whole.c", clang::command(&clang, arch), &text, &whole)?;
     let bytes = fs::read(&whole).map_err(failed("read", &whole))?;
@@ -172,6 +187,20 @@ fn check_name(name: &str) -> Result<(), BuildError> {
         return Err(OutsideError::NameOfTheTree { name: name.to_owned() }.into());
     }
     Ok(())
+}
+
+/// Whether the header declares its parameters under the name of its file, without which clang would complain of what is made
+/// here.
+fn check_names(header: &Path, name: &str) -> Result<(), BuildError> {
+    let text = fs::read_to_string(header).map_err(failed("read", header))?;
+    let defined =
+        text.lines().filter_map(|line| line.strip_prefix("#define ")?.trim_start().split('(').next());
+    let mut found = defined.filter(|defined| defined.ends_with("_PARAMETERS")).peekable();
+    let (first, upper) = (found.peek().map(|first| (*first).to_owned()), name.to_uppercase());
+    if found.any(|defined| defined.strip_suffix("_PARAMETERS") == Some(&upper)) {
+        return Ok(());
+    }
+    Err(BuildError::OtherNames { path: header.to_owned(), name: name.to_owned(), upper, found: first })
 }
 
 fn run_tests(path: &Path, object: &Path) -> Result<Vec<String>, BuildError> {

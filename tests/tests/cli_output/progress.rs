@@ -10,8 +10,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_tests::cli::{command, json, onramp};
 
-/// Exit code of what Ctrl-C has stopped.
+/// Exit codes of what Ctrl-C has stopped, and SIGTERM.
 const INTERRUPTED: Option<i32> = Some(130);
+const TERMINATED: Option<i32> = Some(143);
 
 /// Commands that go on for hours, with what the same command does once it was stopped.
 fn endless(directory: &str) -> [(Vec<String>, &'static str); 3] {
@@ -23,8 +24,8 @@ fn endless(directory: &str) -> [(Vec<String>, &'static str); 3] {
     ]
 }
 
-fn interrupt(child: &Child) {
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+fn send(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
 }
 
 /// What stands on the terminal, as it came.
@@ -41,7 +42,7 @@ fn on_a_terminal(mut command: Command, shown: impl Fn(&str) -> bool) -> (Option<
         text += &String::from_utf8_lossy(&buffer[..count]);
         if !stopped && shown(&text) {
             stopped = true;
-            interrupt(&child);
+            send(&child, Signal::SIGINT);
         }
     }
     (child.wait().unwrap().code(), text)
@@ -78,10 +79,10 @@ fn a_pipe_gets_no_progress_and_the_same_last_line() {
         let child = command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         // Longer than what a terminal would be shown nothing for.
         std::thread::sleep(Duration::from_secs(4));
-        interrupt(&child);
+        send(&child, Signal::SIGTERM);
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), INTERRUPTED, "{words:?}: {stderr}");
+        assert_eq!(output.status.code(), TERMINATED, "{words:?}: {stderr}");
         let lines: Vec<_> = stderr.lines().collect();
         assert!(lines.len() == 1 && lines[0].contains(kept), "{words:?}: {stderr}");
     }

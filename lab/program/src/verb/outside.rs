@@ -9,6 +9,8 @@ use serde::Serialize;
 
 use crate::failure::Usage;
 use crate::output::{Output, say};
+use crate::scratch::Scratch;
+use crate::units::count;
 
 /// Begin an algorithm of your own: write NAME.h and its test NAME_test.c
 ///
@@ -29,6 +31,7 @@ fn refused(error: BuildError) -> anyhow::Error {
         BuildError::Name { .. }
         | BuildError::Outside(_)
         | BuildError::NoHeader { .. }
+        | BuildError::OtherNames { .. }
         | BuildError::Exists { .. } => Usage::error(error.to_string()),
         other => other.into(),
     }
@@ -75,7 +78,8 @@ struct Report {
     congestion_control: String,
     object: PathBuf,
     parameters: Vec<Declared>,
-    tests: Vec<String>,
+    /// Null: there is no file of them.
+    tests: Option<Vec<String>>,
 }
 
 #[derive(Serialize)]
@@ -89,7 +93,8 @@ struct Declared {
 
 impl Build {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let built = outside::build(&self.header, self.output.as_deref()).map_err(refused)?;
+        let work = Scratch::make()?;
+        let built = outside::build(&self.header, self.output.as_deref(), work.path()).map_err(refused)?;
         if !built.warnings.is_empty() {
             say(built.warnings.trim_end());
         }
@@ -109,11 +114,12 @@ impl Build {
             tests: built.tests,
         };
         output.data(&report, || {
-            let (object, tests) = (report.object.display(), report.tests.len());
-            format!(
-                "made {object}: {}, control {}; {tests} tests passed\n",
-                report.algorithm, report.congestion_control
-            )
+            let (object, name) = (report.object.display(), report.algorithm);
+            let tests = match &report.tests {
+                Some(tests) => format!("{} passed", count(tests.len(), "test")),
+                None => format!("no {name}_test.c"),
+            };
+            format!("made {object}: {name}, control {}; {tests}\n", report.congestion_control)
         })?;
         Ok(0)
     }

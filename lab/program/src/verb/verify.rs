@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::{self, Arm, Comparison, Plan};
 use onramp_lab::guest::Series;
@@ -13,6 +12,7 @@ use super::clock::ClockOptions;
 use super::progress::{self, Clock};
 use crate::failure::{FAILURE, Usage};
 use crate::output::{Output, say};
+use crate::scratch::Scratch;
 use crate::table::Table;
 use crate::verb::result;
 
@@ -80,7 +80,7 @@ impl Verify {
             asked(before).map_err(|why| Usage::error(format!("{name} cannot be verified: {why}")))?;
         let series = series(&before.origin.kernel)?;
         let clock = ClockOptions::of_guests(series, !self.kept);
-        let directory = tempfile::tempdir().context("cannot make a directory for the runs")?;
+        let directory = Scratch::make()?;
         let plan = Plan {
             jobs: clock.jobs(self.jobs),
             clock: clock.clock(plan.tool, &[], None)?,
