@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use anyhow::anyhow;
+
 /// It failed.
 pub const FAILURE: u8 = 1;
 /// It was asked for wrongly; clap's own code too.
@@ -27,6 +29,12 @@ impl Usage {
     pub fn error(text: impl Into<String>) -> anyhow::Error {
         Self(text.into()).into()
     }
+}
+
+/// That a file which was named cannot be read; where there is none it was named wrongly.
+pub fn unread(name: impl fmt::Display, error: &io::Error) -> anyhow::Error {
+    let text = format!("cannot read {name}: {error}");
+    if error.kind() == io::ErrorKind::NotFound { Usage::error(text) } else { anyhow!(text) }
 }
 
 impl fmt::Display for Usage {
@@ -78,6 +86,9 @@ mod tests {
     #[test]
     fn errors_have_their_codes_also_under_context() {
         let of_io = |_: &io::Error| PRIVILEGE;
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        assert_eq!(code(&unread("x", &missing), of_io), USAGE);
+        assert_eq!(code(&unread("x", &io::Error::other("no")), of_io), FAILURE);
         assert_eq!(code(&Usage::error("no"), of_io), USAGE);
         assert_eq!(code(&anyhow::anyhow!("no"), of_io), FAILURE);
         let error = Err::<(), _>(io::Error::other("no")).context("while trying").unwrap_err();

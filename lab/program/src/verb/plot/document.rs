@@ -7,7 +7,7 @@ use onramp_files::bounded;
 use onramp_lab::page::{self, Opened, Shown};
 use serde_json::Value;
 
-use crate::failure::Usage;
+use crate::failure::{self, Usage};
 use crate::verb::result;
 
 /// The document of these files: results next to each other, or one report.
@@ -42,13 +42,14 @@ fn document(shown: &Shown) -> anyhow::Result<String> {
 fn open(given: &Path) -> anyhow::Result<Opened> {
     let file = result::file(given);
     let name = bounded::name(&file);
-    let text = bounded::read_text(&file).with_context(|| format!("cannot read {name}"))?;
+    let text = bounded::read_text(&file).map_err(|error| failure::unread(&name, &error))?;
     let refuse = |why: String| {
         Usage::error(format!(
             "{name} is neither a result of the lab or the simulator nor a report of `onramp replay` or `onramp shadow`: {why}"
         ))
     };
-    let json: Value = serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))?;
+    let json: Value = serde_json::from_str(&text).map_err(|error| refuse(result::not_read(&error)))?;
+    result::check_schema(&name, json["schema"].as_u64())?;
     if !is_result(&json) && !is_report(&json) {
         return Err(refuse("it has no `arms` with `runs`, and no `flows` with `findings`".into()));
     }

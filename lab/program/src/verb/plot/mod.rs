@@ -12,8 +12,10 @@ use onramp_lab::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
 use serde::Deserialize;
 
 use crate::drawn;
+use crate::failure::Usage;
 use crate::output::say;
 use crate::target;
+use crate::verb::result;
 
 /// Flows of one figure at most.
 const FLOWS: usize = 6;
@@ -74,13 +76,22 @@ struct Exit {
 impl Plot {
     pub fn run(self) -> anyhow::Result<u8> {
         if !self.files.is_empty() {
+            let is_document = self.output.extension().is_some_and(|suffix| suffix == "html");
+            if !is_document && !bounded::is_standard(&self.output) {
+                return Err(Usage::error(format!(
+                    "{}: a document is written as NAME.html, or to -, standard output",
+                    self.output.display()
+                )));
+            }
             let text = document::of_files(&self.files)?;
             target::write(Some(&self.output), |output| output.write_all(text.as_bytes()))?;
             return Ok(0);
         }
         let text = bounded::read_text(Path::new(bounded::STANDARD)).context("cannot read standard input")?;
-        let Drawing { flows } =
-            serde_json::from_str(&text).context("standard input is not what `onramp replay` hands over")?;
+        let Drawing { flows } = serde_json::from_str(&text).map_err(|error| {
+            let why = result::not_read(&error);
+            Usage::error(format!("standard input is not what `onramp replay` hands over: {why}"))
+        })?;
         if flows.len() > FLOWS {
             let name = self.output.display();
             say(&format!("warning: {name} draws the first {FLOWS} of {} flows", flows.len()));
