@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use onramp_lab::qlog;
-use onramp_recording::Recording;
+use onramp_recording::{Error, Recording};
 
 use crate::failure::PARTIAL;
 use crate::output::say;
@@ -33,9 +33,20 @@ pub(crate) struct Qlog {
 impl Qlog {
     pub fn run(self) -> anyhow::Result<u8> {
         let mut recording = Recording::open(&self.path)?;
-        target::write(self.output.as_deref(), |output| qlog::write(&mut recording, self.flow, output))?;
-        for problem in &recording.problems {
-            say(&format!("warning: {problem}"));
+        let has_acks = recording.has_acks(self.flow);
+        if has_acks {
+            target::write(self.output.as_deref(), |output| qlog::write(&mut recording, self.flow, output))?;
+        }
+        recording.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
+        recording.notes.iter().for_each(|note| say(&format!("note: {note}")));
+        if !has_acks {
+            // Where some of it cannot be read, they may be there.
+            let reason = if recording.problems.is_empty() {
+                "could be written as qlog: they are recorded with --level ack"
+            } else {
+                "can be read"
+            };
+            return Err(Error::NoAcks { path: self.path, flow: self.flow, reason }.into());
         }
         Ok(if recording.problems.is_empty() { 0 } else { PARTIAL })
     }
