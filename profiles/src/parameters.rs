@@ -51,8 +51,9 @@ impl Chosen {
     /// Algorithms and settings, those of the profile first.
     ///
     /// # Errors
-    /// The profile is not there, is wrong, or is for other algorithms.
+    /// A parameter is given twice; the profile is not there, is wrong, or is for other algorithms.
     pub fn wanted(&self) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+        self.check_once()?;
         let (mut algorithms, mut settings) = (self.algorithm.clone(), Vec::new());
         if let Some(name) = &self.profile {
             let profile = lookup::load(name)?;
@@ -77,6 +78,18 @@ impl Chosen {
         }
         settings.extend(self.settings.iter().cloned());
         Ok((algorithms, settings))
+    }
+
+    fn check_once(&self) -> anyhow::Result<()> {
+        let mut given = Vec::new();
+        for setting in self.settings.iter().chain(&self.sweep) {
+            let name = setting.split('=').next().unwrap_or(setting).trim();
+            if given.contains(&name) {
+                return Err(Usage::error(format!("{name} is given twice: leave one --set or --sweep out")));
+            }
+            given.push(name);
+        }
+        Ok(())
     }
 }
 

@@ -100,6 +100,13 @@ pub enum ParameterError {
         /// What may be given.
         allowed: String,
     },
+    /// Set a second time.
+    Twice {
+        /// The algorithm's name.
+        algorithm: &'static str,
+        /// The parameter's name.
+        parameter: String,
+    },
     /// Not of the form `name=value`.
     Assignment {
         /// What was given.
@@ -119,6 +126,9 @@ impl std::fmt::Display for ParameterError {
             }
             Self::Value { algorithm, parameter, value, allowed } => {
                 write!(formatter, "{algorithm} {parameter}={value} is not allowed: give {allowed}")
+            }
+            Self::Twice { algorithm, parameter } => {
+                write!(formatter, "{algorithm} {parameter} is given twice: leave one of them out")
             }
             Self::Assignment { text } => {
                 write!(
@@ -162,7 +172,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Applies `name=value` settings, all or none.
+    /// Applies `name=value` settings, all or none, each parameter at most once.
     ///
     /// # Errors
     /// The first setting that is not valid; nothing is changed then.
@@ -170,11 +180,17 @@ impl Parameters {
         &mut self,
         settings: impl IntoIterator<Item = S>,
     ) -> Result<(), ParameterError> {
-        let mut changed = self.clone();
+        let (mut changed, mut given) = (self.clone(), Vec::new());
         for setting in settings {
             let text = setting.as_ref();
             let (name, value) =
                 text.split_once('=').ok_or_else(|| ParameterError::Assignment { text: text.to_owned() })?;
+            let index = self.index(name.trim())?;
+            if given.contains(&index) {
+                let (algorithm, parameter) = (self.algorithm.name(), name.trim().to_owned());
+                return Err(ParameterError::Twice { algorithm, parameter });
+            }
+            given.push(index);
             changed.set(name.trim(), value.trim())?;
         }
         *self = changed;
@@ -264,6 +280,8 @@ mod tests {
     fn a_bad_setting_among_good_ones_changes_nothing() {
         let mut parameters = find("search").unwrap().parameters();
         let before = parameters.clone();
+        let error = parameters.assign(["threshold_pct=30", "threshold_pct = 31"]).unwrap_err();
+        assert!(matches!(&error, ParameterError::Twice { parameter, .. } if parameter == "threshold_pct"));
         let error = parameters.assign(["threshold_pct=30", "look_back=sideways"]).unwrap_err();
         assert_eq!(parameters, before);
         assert_eq!(error.to_string(), "search look_back=sideways is not allowed: give latest|smoothed|min");

@@ -136,7 +136,7 @@ impl RecordedEvents {
     fn parameters(&self, algorithm: Algorithm, set: u32, generation: u32) -> Parameters {
         let mut parameters = algorithm.parameters();
         if let Some(settings) = self.parameters.get(&(algorithm.name().to_owned(), set, generation))
-            && parameters.assign(settings).is_err()
+            && settings.iter().any(|setting| parameters.assign([setting]).is_err())
         {
             // Values that this onramp does not take: another one's.
             return algorithm.parameters();

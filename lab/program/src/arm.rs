@@ -123,13 +123,14 @@ impl Arms {
         }
         let of_it = |setting: &'_ str| written::algorithm(setting) == Some(algorithm);
         let settings = settings.iter().filter(|setting| of_it(setting));
-        let mut own: Vec<&str> = settings.filter_map(|setting| Some(setting.split_once('.')?.1)).collect();
-        own.extend(&arm.parameters);
-        wanted.assign(&own).map_err(Error::from)?;
+        let of_all: Vec<&str> = settings.filter_map(|setting| Some(setting.split_once('.')?.1)).collect();
+        wanted.assign(&of_all).map_err(Error::from)?;
+        wanted.assign(&arm.parameters).map_err(Error::from)?;
         let options = options(wanted, &with.name, (arm.base, arm.after_exit, arm.start));
         // Another process may have attached it with others.
         let as_it_is = here == Some(true)
-            && own.is_empty()
+            && of_all.is_empty()
+            && arm.parameters.is_empty()
             && arm.base.is_none()
             && arm.after_exit.is_none()
             && arm.start.is_empty();

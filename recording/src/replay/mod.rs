@@ -183,9 +183,10 @@ fn as_map<S: Serializer>(exports: &[(&str, Vec<u32>)], serializer: S) -> Result<
     serializer.collect_map(exports.iter().map(|(name, values)| (name, values)))
 }
 
-/// An algorithm's parameters as its declarations have them, with settings on top.
+/// An algorithm's parameters as its declarations have them, with settings on top; of one that there is twice, as of a profile
+/// and of a command line, the later.
 fn with_settings(mut base: Parameters, settings: &[String]) -> Result<Parameters, ParameterError> {
-    base.assign(settings)?;
+    settings.iter().try_for_each(|setting| base.assign([setting]))?;
     Ok(base)
 }
 

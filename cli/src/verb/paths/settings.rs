@@ -118,11 +118,13 @@ fn text(report: &SetReport) -> String {
     text
 }
 
-/// Settings as they are written; the last of a name holds.
+/// Settings as they are written, each at most once.
 fn parse(settings: &[String]) -> Result<(Option<Duration>, Option<PathPrefix>), String> {
     let (mut used_for, mut by) = (None, None);
     for setting in settings {
         match setting.split_once('=') {
+            Some((name @ "lifetime", _)) if used_for.is_some() => return Err(twice(name)),
+            Some((name @ "prefix", _)) if by.is_some() => return Err(twice(name)),
             Some(("lifetime", value)) => used_for = Some(lifetime(value)?),
             Some(("prefix", value)) => by = Some(prefix(value)?),
             _ => {
@@ -133,6 +135,10 @@ fn parse(settings: &[String]) -> Result<(Option<Duration>, Option<PathPrefix>), 
         }
     }
     Ok((used_for, by))
+}
+
+fn twice(name: &str) -> String {
+    format!("{name} is given twice: leave one of them out")
 }
 
 /// Whole seconds within [`PathSettings::LIFETIME_S`].
@@ -186,9 +192,12 @@ mod tests {
             ("age=10m", "lifetime=10m"),
             ("lifetime", "lifetime=10m"),
         ] {
-            let error = set(&format!("lifetime=1h {wrong}")).unwrap_err();
+            let other = if wrong.starts_with("lifetime=") { "prefix=24,56" } else { "lifetime=1h" };
+            let error = set(&format!("{other} {wrong}")).unwrap_err();
             assert!(error.contains(wrong) && error.contains(range), "{wrong}: {error}");
         }
+        assert!(set("prefix=24,56 prefix=24,57").unwrap_err().contains("prefix is given twice"));
+        assert!(set("lifetime=1h lifetime=2h").unwrap_err().contains("lifetime is given twice"));
     }
 
     #[test]

@@ -74,10 +74,16 @@ impl<'a> Written<'a> {
             known: None,
             host: Vec::new(),
         };
+        let mut given = Vec::new();
         for setting in parts {
             let refuse = |why: &str| Usage::error(format!("arm {label:?}: {setting:?} {why}"));
             let (key, value) =
                 setting.split_once('=').ok_or_else(|| refuse("is not a setting: write KEY=VALUE"))?;
+            let what = if key == RESUME_PCT { RESUME } else { key };
+            if given.contains(&what) {
+                return Err(refuse(&format!("is given twice: leave one {what} out")));
+            }
+            given.push(what);
             match (key.strip_prefix("host."), key) {
                 (Some(key), _) => arm.host.push((key, value)),
                 (None, _) if algorithm.is_none() => {
@@ -241,6 +247,16 @@ mod tests {
     fn what_cannot_be_meant_is_refused() {
         let says = |label| Written::parse(label).unwrap_err().to_string();
         assert!(says("search:hold").contains("write KEY=VALUE"));
+        for twice in [
+            "search:threshold_pct=1:threshold_pct=2",
+            "ramp:base=reno:base=tahoe",
+            "ramp:after_exit=none:after_exit=floor",
+            "ramp:start=double:start=resume",
+            "ramp:resume_pct=50:resume=50mbit/500ms",
+            "cubic:host.tcp_sack=off:host.tcp_sack=on",
+        ] {
+            assert!(says(twice).contains("given twice"), "{twice}");
+        }
         assert!(says("search:base=vegas").contains("cubic|reno|bbr"));
         assert!(says("cubic:missed_bins_rtts=2").contains("host.KEY=VALUE only"));
         assert!(says("ramp:after_exit=floors").contains("plateau,floor"));
