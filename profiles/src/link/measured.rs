@@ -32,6 +32,16 @@ pub struct Measured {
 }
 
 impl Format {
+    /// By the numbers of a line; `None`: it is of neither.
+    fn of(line: &str) -> Option<Self> {
+        let numbers = line.split_whitespace().map(str::parse::<f64>).collect::<Result<Vec<_>, _>>();
+        match numbers.ok()?.len() {
+            1 => Some(Self::Mahimahi),
+            2 => Some(Self::Pensieve),
+            _ => None,
+        }
+    }
+
     /// What people call it.
     pub fn name(self) -> &'static str {
         match self {
@@ -51,23 +61,18 @@ impl Measured {
             .zip(text.lines().map(str::trim))
             .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
             .collect();
-        let fields = |line: &str| line.split_whitespace().count();
-        let (format, steps, repeat_us) = match lines.first() {
-            None => return Err("it has no line with a number".into()),
-            Some((_, line)) if fields(line) == 1 => {
-                let (steps, end) = packets(&lines, interval_us)?;
-                (Format::Mahimahi, steps, end)
-            }
-            Some((_, line)) if fields(line) == 2 => {
-                let (steps, end) = rates(&lines)?;
-                (Format::Pensieve, steps, end)
-            }
-            Some((number, _)) => {
-                return Err(format!(
-                    "line {number} is neither a time in ms, as traces of mahimahi have it, nor seconds and Mbit/s \
-                     separated by blanks, as those of Pensieve"
-                ));
-            }
+        let (number, first) = lines.first().ok_or("it has no line with a number")?;
+        let format = Format::of(first).ok_or_else(|| {
+            format!(
+                "{} is neither a time in ms, as traces of mahimahi have it, nor seconds and Mbit/s separated by blanks, as \
+                 those of Pensieve{}",
+                shown(*number, first),
+                looks_like(first)
+            )
+        })?;
+        let (steps, repeat_us) = match format {
+            Format::Mahimahi => packets(&lines, interval_us)?,
+            Format::Pensieve => rates(&lines)?,
         };
         if repeat_us > LATEST_US {
             return Err(format!("it lasts {repeat_us} us: expected {LATEST_US} at most"));
@@ -81,12 +86,33 @@ impl Measured {
     }
 }
 
+/// Characters of a line that are quoted.
+const QUOTED: usize = 60;
+
+/// A line by its number, and as it begins.
+pub(super) fn shown(number: usize, line: &str) -> String {
+    let rest = if line.chars().count() > QUOTED { "…" } else { "" };
+    let begin: String = line.chars().take(QUOTED).collect();
+    format!("line {number}: {begin:?}{rest}")
+}
+
+/// What it may be in place of a trace.
+fn looks_like(line: &str) -> &'static str {
+    if line.starts_with(['{', '[']) {
+        "; it looks like JSON"
+    } else if line.contains(',') {
+        "; it looks like CSV, of which RTTs alone are imported: a column rtt or rtt_ms, rtt_us, and one of times"
+    } else {
+        ""
+    }
+}
+
 /// The rate of packets that leave at times in milliseconds, over intervals of this length; the last may be shorter.
 fn packets(lines: &[(usize, &str)], interval_us: u64) -> Result<(Vec<RateStep>, u64), String> {
     let mut times_us: Vec<u64> = Vec::with_capacity(lines.len());
     for (number, line) in lines {
         let ms: u64 =
-            line.parse().map_err(|_| format!("line {number}: {line:?} is not a whole number of ms"))?;
+            line.parse().map_err(|_| format!("{} is not a whole number of ms", shown(*number, line)))?;
         let at_us = ms.saturating_mul(1_000);
         if at_us > LATEST_US {
             return Err(format!(
@@ -106,7 +132,7 @@ fn packets(lines: &[(usize, &str)], interval_us: u64) -> Result<(Vec<RateStep>, 
     let intervals = end_us.div_ceil(interval_us);
     if intervals > INTERVALS_MAX {
         return Err(format!(
-            "it has {intervals} intervals of {interval_us} us: {INTERVALS_MAX} at most, so take longer ones"
+            "it has {intervals} intervals of {interval_us} us: expected {INTERVALS_MAX} at most, so give a longer --interval"
         ));
     }
     let mut counts = vec![0; intervals as usize];
@@ -130,14 +156,19 @@ fn rates(lines: &[(usize, &str)]) -> Result<(Vec<RateStep>, u64), String> {
     for (number, line) in lines {
         let numbers = line.split_whitespace().map(str::parse::<f64>).collect::<Result<Vec<_>, _>>();
         let Ok([seconds, mbps]) = numbers.as_deref() else {
-            return Err(format!("line {number}: {line:?} is not seconds and Mbit/s"));
+            return Err(format!("{} is not seconds and Mbit/s", shown(*number, line)));
         };
         if steps.is_empty() {
             begin = *seconds;
         }
         let (at_us, bps) = ((seconds - begin) * 1e6, mbps * 1e6);
         if !(0.0..=LATEST_US as f64).contains(&at_us) || !(0.0..=*RATES_BPS.end() as f64).contains(&bps) {
-            return Err(format!("line {number}: {line:?} is out of range"));
+            return Err(format!(
+                "{} is out of range: expected up to {} s after the first line, and 0 to {} Mbit/s",
+                shown(*number, line),
+                LATEST_US / 1_000_000,
+                RATES_BPS.end() / 1_000_000
+            ));
         }
         let (at_us, rate_bps) = (at_us.round() as u64, in_range(bps.round() as u64));
         if steps.last().is_some_and(|last| at_us <= last.at_us) {
@@ -204,6 +235,9 @@ mod tests {
             ("0 0\n1 0\n", "no rate above 0"),
             ("time rtt rate\n", "line 1"),
             ("0,1000,2\n1,2,3\n", "line 1"),
+            ("time_us,rate_bps\n0,1\n", "looks like CSV"),
+            ("{\"flows\": []}", "looks like JSON"),
+            ("0 1\n1 1e99\n", "0 to 10000 Mbit/s"),
         ] {
             let error = Measured::read(text, 100_000).unwrap_err();
             assert!(error.contains(what), "{text:?}: {error}");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One-way delays over time as LeoReplayer has them (Lai et al. 2025, LeoCC): besides a mahimahi trace of rates.
 
+use super::measured::shown;
 use super::{DELAYS_US, LATEST_US};
 
 /// For how long a line holds, microseconds.
@@ -27,7 +28,7 @@ impl OneWayDelays {
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
             let delay_ms = line.parse::<f64>().ok().filter(|ms| (0.0..=most_ms as f64).contains(ms));
             let Some(delay_ms) = delay_ms else {
-                return Err(format!("line {number}: {line:?} is no delay of 0 to {most_ms} ms"));
+                return Err(format!("{} is no delay of 0 to {most_ms} ms", shown(number, line)));
             };
             let delay_us = (delay_ms * 1e3).round() as u64;
             if steps.last().is_none_or(|(_, last)| *last != delay_us) {

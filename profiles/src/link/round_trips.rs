@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Round-trip times over time that others have measured, as tables with names of their columns.
 
+use super::measured::shown;
 use super::{DELAYS_US, LATEST_US};
 
 /// Names of columns with times, and how many microseconds one of their units has; the first that is there is used.
@@ -70,11 +71,16 @@ impl RoundTrips {
             if !(0.0..=LATEST_US as f64).contains(&at_us)
                 || !(1.0..=*DELAYS_US.end() as f64).contains(&rtt_us)
             {
-                return Err(format!("line {number}: {line:?} is out of range"));
+                return Err(format!(
+                    "{} is out of range: expected up to {} s after the first line, and RTTs of 1 to {} us",
+                    shown(number, line),
+                    LATEST_US / 1_000_000,
+                    DELAYS_US.end()
+                ));
             }
             let (at_us, rtt_us) = (at_us.round() as u64, rtt_us.round() as u64);
             if at_us < end_us {
-                return Err(format!("line {number}: it is before the line above"));
+                return Err(format!("{} is before the line above", shown(number, line)));
             }
             end_us = at_us;
             let interval = at_us / interval_us * interval_us;
@@ -130,8 +136,8 @@ mod tests {
             ("seconds,rtt\n0,x\n", "line 2: \"x\""),
             ("seconds,rtt\n,5\n", "line 2: \"\""),
             ("seconds,rtt\n1,5\n0,5\n", "line 3"),
-            ("seconds,rtt\n1,5\n2,5\n1.5,5\n", "line 4: it is before"),
-            ("seconds,rtt\n1,99999999\n", "line 2"),
+            ("seconds,rtt\n1,5\n2,5\n1.5,5\n", "line 4: \"1.5,5\" is before"),
+            ("seconds,rtt\n1,99999999\n", "line 2: \"1,99999999\" is out of range: expected"),
             ("seconds,rtt\nnan,5\n", "line 2"),
         ] {
             let error = RoundTrips::read(text, 100_000).unwrap_err();

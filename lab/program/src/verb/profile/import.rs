@@ -6,13 +6,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use onramp_files::bounded;
 use onramp_profiles::link::{Measured, OneWayDelays, RateSpec, RateStep, RoundTrips};
 use serde::Serialize;
 
-use crate::failure::Usage;
+use crate::failure::{self, Usage};
 use crate::output::Output;
 use crate::profile;
 use crate::units;
@@ -77,6 +77,14 @@ fn queue(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{text:?} is out of range: give 0.01 to 100"))
 }
 
+fn read(file: &Path) -> anyhow::Result<String> {
+    bounded::read_text(file).map_err(|error| failure::unread(bounded::name(file), &error))
+}
+
+fn refused(file: &Path, why: &str) -> anyhow::Error {
+    Usage::error(format!("cannot import {}: {why}", bounded::name(file)))
+}
+
 /// What a trace says, and what was given for what it does not say.
 struct Link {
     format: &'static str,
@@ -138,9 +146,7 @@ struct Imported {
 
 impl Import {
     pub fn run(&self, output: &Output) -> anyhow::Result<u8> {
-        let of_trace = || format!("cannot import {}", self.trace.display());
-        let text = bounded::read_text(&self.trace).with_context(of_trace)?;
-        let link = self.link(&text).with_context(of_trace)?;
+        let link = self.link(&read(&self.trace)?)?;
         let name = self.name()?;
         let imported = self.imported(&link);
         // Of what is half made nothing stays.
@@ -155,12 +161,13 @@ impl Import {
 
     fn link(&self, text: &str) -> anyhow::Result<Link> {
         let interval_us = self.interval.as_micros() as u64;
+        let name = bounded::name(&self.trace);
         if RoundTrips::are_in(text) {
-            let series = RoundTrips::read(text, interval_us).map_err(|why| anyhow!("{why}"))?;
+            let series = RoundTrips::read(text, interval_us).map_err(|why| refused(&self.trace, &why))?;
             let (None, None, Some(rate_bps)) = (self.rtt, &self.delay, self.rate) else {
-                return Err(Usage::error(
-                    "it has round-trip times and no rate: give --rate, and neither --rtt nor --delay",
-                ));
+                return Err(Usage::error(format!(
+                    "{name} has round-trip times and no rate: give --rate, and neither --rtt nor --delay"
+                )));
             };
             let rtt_us = series.least_us();
             let back_us = back_us(rtt_us);
@@ -172,15 +179,15 @@ impl Import {
                 rtt_us,
             });
         }
-        let measured = Measured::read(text, interval_us).map_err(|why| anyhow!("{why}"))?;
+        let measured = Measured::read(text, interval_us).map_err(|why| refused(&self.trace, &why))?;
         if let (Some(file), None) = (&self.delay, self.rate) {
-            let of_delays = || format!("cannot import {}", file.display());
-            let text = bounded::read_text(file).with_context(of_delays)?;
-            let delays = OneWayDelays::read(&text).map_err(|why| anyhow!("{why}")).with_context(of_delays)?;
+            let delays = OneWayDelays::read(&read(file)?).map_err(|why| refused(file, &why))?;
             return Ok(Link::with_delays(measured, delays));
         }
         let (Some(rtt), None) = (self.rtt, self.rate) else {
-            return Err(Usage::error("it has rates and no delay: give --rtt or --delay, and no --rate"));
+            return Err(Usage::error(format!(
+                "{name} has rates and no delay: give --rtt or --delay, and no --rate"
+            )));
         };
         Ok(Link {
             format: measured.format.name(),
