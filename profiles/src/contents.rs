@@ -333,7 +333,7 @@ mod tests {
             ("3\n", "link.forward.rate_bps = 2400000 is out of range: expected 3960000 to 4040000, the mean"),
             ("0 1\n1 2\n", "cell.down is no trace of mahimahi: it is one of Pensieve"),
             ("4\n3\n", "cell.down is no trace of mahimahi: line 2: 3 ms is before the line above"),
-            ("0,1000\n", "cell.down is no trace of mahimahi: line 1: \"0,1000\" is not a whole number of ms"),
+            ("0,1000\n", "cell.down is no trace of mahimahi: line 1: \"0,1000\" is neither a time in ms"),
         ] {
             let error = load(lines).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
@@ -432,6 +432,6 @@ mod tests {
         );
         let error =
             Profile::parse(&geo().replacen("version = 1", "version = 2", 1), "x").unwrap_err().to_string();
-        assert_eq!(error, "profile x: version = 2 is out of range: expected 1 to 1");
+        assert_eq!(error, "profile x: version = 2 is out of range: expected 1");
     }
 }

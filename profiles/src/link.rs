@@ -68,7 +68,9 @@ pub fn within<T: PartialOrd + ToString>(
     if range.contains(&value) {
         return Ok(());
     }
-    let allowed = format!("expected {} to {}", range.start().to_string(), range.end().to_string());
+    let (least, most) = (range.start().to_string(), range.end().to_string());
+    let allowed =
+        if least == most { format!("expected {least}") } else { format!("expected {least} to {most}") };
     Err(RangeError::new(key, value, allowed))
 }
 

@@ -107,6 +107,7 @@ fn expected_in_words(expected: &str) -> String {
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "a string" | "a borrowed string" | "str" => "text in quotes".to_owned(),
+        "any valid TOML value" => "a number, text in quotes, true or false, a list or a table".to_owned(),
         "a map" => "a table".to_owned(),
         "a sequence" => "a list".to_owned(),
         other if other.starts_with("struct ") => "a table".to_owned(),

@@ -145,7 +145,7 @@ mod tests {
         assert!(error("rtt_us", "rrt_us").contains("`rrt_us`"), "{}", error("rtt_us", "rrt_us"));
         assert!(error("queue_bdp = 1\n", "").contains("`queue_bdp`"));
         let ranges = [
-            ("version = 1", "version = 2", "version = 2 is out of range: expected 1 to 1"),
+            ("version = 1", "version = 2", "version = 2 is out of range: expected 1"),
             ("name = 'x'", "name = 'X'", "name = \"X\" is out of range: expected 1 to 31 lower-case"),
             ("[class.a]", "[class.A]", "class = \"A\" is out of range: expected 1 to 15 lower-case"),
             (

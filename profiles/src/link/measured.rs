@@ -101,7 +101,7 @@ fn looks_like(line: &str) -> &'static str {
     if line.starts_with(['{', '[']) {
         "; it looks like JSON"
     } else if line.contains(',') {
-        "; it looks like CSV, of which RTTs alone are imported: a column rtt or rtt_ms, rtt_us, and one of times"
+        "; it looks like CSV"
     } else {
         ""
     }
@@ -237,7 +237,7 @@ mod tests {
             ("0,1000,2\n1,2,3\n", "line 1"),
             ("time_us,rate_bps\n0,1\n", "looks like CSV"),
             ("{\"flows\": []}", "looks like JSON"),
-            ("0 1\n1 1e99\n", "0 to 10000 Mbit/s"),
+            ("0 1\n1 1e99\n", "0 to 100000 Mbit/s"),
         ] {
             let error = Measured::read(text, 100_000).unwrap_err();
             assert!(error.contains(what), "{text:?}: {error}");
