@@ -110,6 +110,15 @@ fn of_flow(flow: Option<u64>) -> String {
 }
 
 impl Error {
+    /// Whether what was named is not there, or is something else.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Read { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::NotARecording { .. } | Self::Schema { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
         |source| Self::Write { path: path.to_owned(), source }
     }

@@ -148,7 +148,7 @@ fn the_end_of_slow_start_and_its_reason_show_in_packets_and_algorithms_can_be_ru
     let window = of_hystart["cwnd_segments"].as_u64().unwrap_or_else(|| panic!("{replayed:#}"));
     assert!((20..=80).contains(&window), "{of_hystart}");
     // At the other end nothing says what the sender waited for.
-    onramp(&format!("explain {}", early.far.display())).refused(1);
+    onramp(&format!("explain {}", early.far.display())).refused(2);
     for control in CONTROLS {
         let lost =
             seen(wire_that_loses_one(), &Connection::default(), control, |sender| sender.deliver(4_000_000));

@@ -280,7 +280,7 @@ fn flows_have_round_trip_times_of_their_own_and_packets_take_another_path_when_a
     assert!(changed["base_rtt_us"].is_null() && changed["regret"].is_null(), "{changed}");
     let (_, stayed) = run("stayed", "");
     is(&stayed, 30_000);
-    let message = onramp("lab run cubic --clock machine --extra-rtt 1ms,2ms").refused(1);
+    let message = onramp("lab run cubic --clock machine --extra-rtt 1ms,2ms").refused(2);
     assert!(message.contains("extra_rtt_us = 2"), "{message}");
 }
 
@@ -313,7 +313,7 @@ fn what_a_transfer_before_has_taught_is_there_when_a_run_begins() {
     for (run, window) in [("000-ramp", 10), ("001-ramp_start_window", 45)] {
         assert_eq!(first_window(run), window, "{run}");
     }
-    let said = onramp("lab run ramp --clock machine --warm 2M --tool iperf3").refused(1);
+    let said = onramp("lab run ramp --clock machine --warm 2M --tool iperf3").refused(2);
     assert!(said.contains("warm_bytes = 2000000"), "{said}");
 }
 

@@ -194,12 +194,12 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
     assert_eq!(replay("").code, Some(2));
     let text = fs::read_to_string(&path).unwrap().replacen("app_limited", "app_limited,colour", 1);
     fs::write(&path, text.replace(",0\n", ",0,red\n")).unwrap();
-    assert!(replay("--algorithm search").refused(1).contains("colour"));
+    assert!(replay("--algorithm search").refused(2).contains("colour"));
     assert!(replay("--algorithm search --ignore-unknown").ok().contains("600 acknowledgments"));
-    assert!(onramp("replay /nowhere --algorithm search").refused(1).contains("/nowhere"));
+    assert!(onramp("replay /nowhere --algorithm search").refused(2).contains("/nowhere"));
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();
-    let error = onramp(&format!("replay {} --algorithm search", empty.display())).refused(1);
+    let error = onramp(&format!("replay {} --algorithm search", empty.display())).refused(2);
     assert!(error.names(&["manifest.json", ".parquet"]), "{error}");
 }
 
@@ -457,7 +457,7 @@ fn a_log_is_explained_as_the_recording_that_it_was_made_from_and_as_a_page() {
     }
     // What algorithms need is not in it.
     let error: Ran = cli::command(["replay", "--algorithm", "search"]).arg(&log).output().unwrap().into();
-    assert!(error.refused(1).contains("qlog"));
+    assert!(error.refused(2).contains("qlog"));
 }
 
 /// With `ONRAMP_WRITE` in the environment the tables are written.

@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser};
 use onramp_loader::algorithm::outside;
 use onramp_terminal::program::CommandLine;
 
-use crate::failure;
+use crate::exit;
 use crate::global::Global;
 use crate::output::Output;
 use crate::verb::Verb;
@@ -50,7 +50,7 @@ impl CommandLine for Arguments {
     }
 
     fn exit_code(error: &anyhow::Error) -> u8 {
-        failure::code(error, onramp_loader::Error::exit_code)
+        exit::code(error)
     }
 }
 

@@ -9,6 +9,7 @@
 mod arguments;
 mod arm;
 mod drawn;
+mod exit;
 mod follow;
 pub mod library;
 mod progress;

@@ -151,6 +151,15 @@ pub enum ExperimentError {
 }
 
 impl ExperimentError {
+    /// Whether it was asked for wrongly.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Guest(error) => error.is_usage(),
+            Self::Profile { .. } | Self::Plan { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether a transfer took longer than the limit: as far as it came it counts.
     fn is_over_the_limit(&self) -> bool {
         matches!(

@@ -126,6 +126,11 @@ pub enum GuestError {
 }
 
 impl GuestError {
+    /// Whether what was asked for is what there is not.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::UnknownKernel { .. } | Self::Incomplete { .. })
+    }
+
     /// A failure at a file.
     pub(super) fn file(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         let path = path.as_ref().to_path_buf();

@@ -93,6 +93,17 @@ pub enum SimError {
     },
 }
 
+impl SimError {
+    /// Whether it was asked for wrongly.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Plan(error) => error.is_usage(),
+            Self::Stopped => false,
+            _ => true,
+        }
+    }
+}
+
 /// Simulates all arms, `plan.repetitions` times each, with the seeds that the lab gives them. Arms of a repetition meet
 /// the same link.
 ///

@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use onramp_recording::replay::{FlowReport, Point};
 use onramp_terminal::companion;
 use serde_json::{Value, json};
 
-/// Has the flows drawn into a file; `-` is standard output.
-pub(super) fn write(path: &Path, flows: &[FlowReport]) -> anyhow::Result<()> {
+use crate::failure;
+
+/// Has the flows drawn into a file; `-` is standard output. Returns the exit code: where it is not 0, `onramp-lab` has said why.
+pub(super) fn write(path: &Path, flows: &[FlowReport]) -> anyhow::Result<u8> {
     let program = companion::find("onramp-lab")?;
     let mut child = Command::new(&program)
         .args(["plot", "--output"])
@@ -19,10 +21,12 @@ pub(super) fn write(path: &Path, flows: &[FlowReport]) -> anyhow::Result<()> {
         .with_context(|| format!("cannot execute {}", program.display()))?;
     let drawing = json!({ "flows": flows.iter().map(drawn).collect::<Vec<_>>() });
     let to = child.stdin.take().context("onramp-lab has no stdin")?;
-    // Where it ends early it says why.
     let written = serde_json::to_writer(to, &drawing);
-    ensure!(child.wait()?.success(), "cannot draw {}", path.display());
-    written.context("onramp-lab plot has ended early")
+    let status = child.wait()?;
+    if status.success() {
+        written.context("onramp-lab plot has ended early")?;
+    }
+    Ok(failure::of_command(status))
 }
 
 fn drawn(flow: &FlowReport) -> Value {

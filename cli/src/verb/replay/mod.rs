@@ -69,7 +69,10 @@ impl Replays {
         report.notes.iter().for_each(|note| say(&format!("note: {note}")));
         request.check(&report)?;
         if let Some(path) = &self.output {
-            figure::write(path, &report.flows)?;
+            let code = figure::write(path, &report.flows)?;
+            if code != 0 {
+                return Ok(code);
+            }
         }
         if !self.output.as_deref().is_some_and(bounded::is_standard) {
             output.data(&report, || text::report(&report.flows, self.regret, output))?;

@@ -30,7 +30,7 @@ fn title(flow: &FlowReport) -> String {
     if let (Some(local), Some(remote)) = (&known.local, &known.remote) {
         title += &format!(", {local} to {remote}");
     }
-    if let Some(algorithm) = &known.algorithm {
+    if let Some(algorithm) = known.algorithm.as_ref().filter(|name| !name.is_empty()) {
         title += &format!(", ran {algorithm}");
     }
     title += &format!(": {} in {}", count(flow.acks as usize, "acknowledgment"), show_us(flow.duration_us));

@@ -78,12 +78,29 @@ pub enum SweepError {
         /// The directory.
         path: PathBuf,
     },
+    /// No directory.
+    #[error("{path} is a file: give a directory that is empty or to be made")]
+    NoDirectory {
+        /// What was given.
+        path: PathBuf,
+    },
     /// A table could not be written or read.
     #[error(transparent)]
     Table(#[from] onramp_recording::Error),
     /// A simulation is not possible.
     #[error(transparent)]
     Sim(#[from] SimError),
+}
+
+impl SweepError {
+    /// Whether it was asked for wrongly.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Other { .. } | Self::NotEmpty { .. } | Self::NoDirectory { .. } => true,
+            Self::Sim(error) => error.is_usage(),
+            Self::File { .. } | Self::Table(_) => false,
+        }
+    }
 }
 
 fn file(path: &Path) -> impl FnOnce(io::Error) -> SweepError + '_ {
@@ -121,7 +138,10 @@ impl Store {
     /// # Errors
     /// [`SweepError::Other`], [`SweepError::NotEmpty`], [`SweepError::File`].
     pub fn open(directory: &Path, definition: &Definition) -> Result<Self, SweepError> {
-        fs::create_dir_all(directory).map_err(file(directory))?;
+        fs::create_dir_all(directory).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => SweepError::NoDirectory { path: directory.to_owned() },
+            _ => file(directory)(error),
+        })?;
         let path = directory.join(DEFINITION);
         match bounded::read(&path, bounded::TEXT_BYTES) {
             Ok(bytes) => check(directory, &bytes, definition)?,
