@@ -274,12 +274,17 @@ fn check<'a>(
         }
         if arm.algorithm.is_none() && !controls.iter().any(|name| name == arm.name) {
             let ours: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
-            let all = ours.iter().copied().chain(controls.iter().map(String::as_str));
+            let simulated = controls.iter().any(|name| name == ORACLE);
+            // Of simulations it is known, and refused.
+            let controls: Vec<_> =
+                controls.iter().map(String::as_str).filter(|name| !simulated || *name != "bbr").collect();
+            let all = ours.iter().chain(&controls).copied();
             return Err(Usage::error(format!(
-                "there is no arm {:?}{}: give an algorithm ({}) or a control of this kernel ({})",
+                "there is no arm {:?}{}: give an algorithm ({}) or {} ({})",
                 arm.name,
                 did_you_mean(arm.name, all),
                 ours.join(", "),
+                if simulated { "what else is simulated" } else { "a control of this kernel" },
                 controls.join(", ")
             )));
         }

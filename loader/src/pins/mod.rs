@@ -16,6 +16,7 @@ pub(crate) mod profiles;
 pub(crate) mod tables;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -390,7 +391,13 @@ impl Lock {
     /// [`Error::Untrusted`].
     pub fn try_take() -> Result<Option<Self>, Error> {
         let bpffs = kernel::bpffs();
-        let directory = fs::File::open(&bpffs).map_err(Error::io("open", &bpffs))?;
+        let directory = fs::File::open(&bpffs).map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => Error::Privilege {
+                verb: "this command",
+                capabilities: "CAP_BPF, CAP_PERFMON and access to /sys/fs/bpf",
+            },
+            _ => Error::io("open", &bpffs)(error),
+        })?;
         let file = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
             Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
             other => other.map_err(|(_, errno)| Error::io("lock", BPFFS)(errno.into()))?,

@@ -7,6 +7,7 @@ use onramp_lab::sim::agreement::{self, Agreement, Runs};
 
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
+use crate::units;
 use crate::verb::result;
 
 /// Simulate what results of `onramp lab run` and `compare` measured, and say how far both are apart
@@ -24,7 +25,7 @@ pub(super) struct Agree {
     #[arg(required = true)]
     results: Vec<PathBuf>,
     /// Pairs that must agree, percent
-    #[arg(long, default_value_t = 95, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, default_value_t = 95, value_parser = units::number(0..=100_u8))]
     percent: u8,
     /// Compare with the same runs of another kernel, instead of simulating them
     #[arg(long, value_name = "RESULT", num_args = 1..)]
@@ -58,7 +59,10 @@ impl Agree {
             } else {
                 "the same transfers over the same paths"
             };
-            let left_out = all.left_out.join(", ");
+            let left_out = match all.left_out.join(", ") {
+                names if names.is_empty() => "no arm has one that was measured in full".into(),
+                names => names,
+            };
             return Err(Usage::error(format!("no run can be compared ({left_out}): give results of {what}")));
         }
         Ok(all)
