@@ -10,6 +10,7 @@ pub(crate) use onramp_terminal::signals::Signals;
 
 use crate::failure::Usage;
 use crate::filter::Filter;
+use crate::units;
 
 /// Flows that are remembered; beyond that the oldest are forgotten, and their later events are not reported.
 const FLOWS_MAX: usize = 1 << 20;
@@ -32,7 +33,7 @@ pub(crate) fn level_from(least: Level) -> impl TypedValueParser<Value = Level> {
 #[derive(Args, Debug)]
 pub(crate) struct Selection {
     /// Of one flow in N, all its events
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = units::number(1..=u32::MAX))]
     pub sample: u32,
     /// Only these flows
     #[arg(value_name = "FILTER")]

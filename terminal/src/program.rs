@@ -6,7 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use tracing_subscriber::EnvFilter;
 
 use crate::failure;
@@ -34,8 +34,13 @@ pub trait CommandLine: Parser {
 
 /// The whole of a program with these arguments, the first of which is its name.
 pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let line = match C::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let line = match C::try_parse_from(&arguments) {
         Ok(line) => line,
+        Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {
+            output::say(&format!("error: {}", no_text(&arguments)));
+            return failure::USAGE.into();
+        }
         Err(error) => return report(error, C::GONE, &C::command()),
     };
     log_to_stderr(line.global());
@@ -53,6 +58,7 @@ pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> Exi
 fn report(mut error: clap::Error, gone: &[(&str, &str)], command: &clap::Command) -> ExitCode {
     if error.use_stderr() {
         name_successor(&mut error, gone);
+        offer_set(&mut error, command);
         offer_no_hidden(&mut error, command);
         output::say(error.to_string().trim_end());
         return failure::USAGE.into();
@@ -60,6 +66,32 @@ fn report(mut error: clap::Error, gone: &[(&str, &str)], command: &clap::Command
     // A reader that has gone away has seen what it wanted.
     let _ = error.print();
     ExitCode::SUCCESS
+}
+
+/// Which argument is not text, where only text can be taken.
+fn no_text(arguments: &[OsString]) -> String {
+    let number = arguments.iter().position(|argument| argument.to_str().is_none()).unwrap_or_default();
+    format!(
+        "argument {number}, {}, is not UTF-8: give a file by a name that is, by a link to it, or on standard input (-)",
+        arguments[number].display()
+    )
+}
+
+/// `NAME=VALUE` that a verb does not take is a setting where it has `--set`.
+fn offer_set(error: &mut clap::Error, command: &clap::Command) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
+    let is_setting = !word.starts_with('-') && word.contains('=');
+    if error.kind() != ErrorKind::UnknownArgument || !is_setting {
+        return;
+    }
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let below = |verb: &clap::Command, word: &str| verb.find_subcommand(word).cloned();
+    let verb =
+        usage.split_whitespace().fold(command.clone(), |verb, word| below(&verb, word).unwrap_or(verb));
+    if verb.get_arguments().any(|option| option.get_long() == Some("set")) {
+        let tip = format!("to set a parameter, write --set {word}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
 }
 
 /// What is gone is named with what replaced it, in place of what is spelt alike.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Quantities as people write and read them.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// `30s`, `10m`, `2h`, `1d`, `1h30m`, `600ms`.
@@ -31,6 +34,20 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         rest = tail;
     }
     Ok(total)
+}
+
+/// The longest limit of time: a hundred years.
+const LONGEST: Duration = Duration::from_secs(36_500 * 86_400);
+
+/// A duration after which something ends: 1us to 36500d.
+pub fn time_limit(text: &str) -> Result<Duration, String> {
+    let limit = duration(text)?;
+    if limit.is_zero() || limit > LONGEST {
+        return Err(format!(
+            "{text:?} is not a time limit: write one of 1us to 36500d, for instance 30s, 10m or 2h"
+        ));
+    }
+    Ok(limit)
 }
 
 /// `10M`, `80MB`, `1.5G`, `64Ki`, `8MiB` or a number: bytes. K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024.
@@ -82,6 +99,19 @@ pub fn seconds(text: &str) -> Result<u32, String> {
     match u32::try_from(duration.as_secs()) {
         Ok(seconds) if duration.subsec_nanos() == 0 => Ok(seconds),
         _ => Err(format!("{text:?} is out of range: give whole seconds, up to 4294967295")),
+    }
+}
+
+/// Reads a whole number within a range, for an option.
+pub fn number<T>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: Copy + Display + FromStr + PartialOrd + Send + Sync + 'static,
+{
+    move |text| {
+        let value = text.parse().ok().filter(|value| range.contains(value));
+        value.ok_or_else(|| format!("give a whole number, {} to {}", range.start(), range.end()))
     }
 }
 
@@ -177,6 +207,15 @@ pub fn now_us() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_whole_and_within_its_range() {
+        let read = number(1..=16_u16);
+        assert_eq!((read("1"), read("16")), (Ok(1), Ok(16)));
+        for bad in ["0", "17", "1.5", "x", "", "99999999999999999999"] {
+            assert_eq!(read(bad), Err("give a whole number, 1 to 16".into()), "{bad}");
+        }
+    }
 
     #[test]
     fn durations_are_read() {

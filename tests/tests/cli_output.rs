@@ -4,6 +4,8 @@
 mod examples;
 #[path = "cli_output/progress.rs"]
 mod progress;
+#[path = "cli_output/refused.rs"]
+mod refused;
 
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;

@@ -57,25 +57,11 @@ pub(crate) struct Attach {
     #[arg(long, value_name = "PERCENT", value_parser = guard::control_share, default_value = guard::CONTROL_SHARE, requires = "guard")]
     control_share: f64,
     /// Detach again after this time (30s, 10m, 2h) unless confirmed; of what is attached already, from now on
-    #[arg(long = "for", value_name = "TIME", value_parser = time_limit)]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::time_limit)]
     expires_in: Option<Duration>,
     /// Say what would be done and how it would be undone; change nothing
     #[arg(long)]
     dry_run: bool,
-}
-
-/// The longest time until an attachment is detached: a hundred years.
-const LONGEST: Duration = Duration::from_secs(36_500 * 86_400);
-
-/// The value of `--for`.
-fn time_limit(text: &str) -> Result<Duration, String> {
-    let limit = units::duration(text)?;
-    if limit.is_zero() || limit > LONGEST {
-        return Err(format!(
-            "{text:?} is not a time limit: write one of 1us to 36500d, for instance 30s, 10m or 2h"
-        ));
-    }
-    Ok(limit)
 }
 
 #[derive(Serialize)]

@@ -68,10 +68,10 @@ const DURATION: Duration = Duration::from_secs(10);
   tcpdump -c 100000 -s 128 -w - tcp port 443 | onramp explain -")]
 pub(crate) struct Explain {
     /// Sample for this time: 30s, 10m, 2h [default: 10s; with --follow until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = units::duration, conflicts_with = "command")]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::time_limit, conflicts_with = "command")]
     duration: Option<Duration>,
     /// Only the connections of this process and of its children, in its network namespace
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "command")]
+    #[arg(long, value_name = "PID", value_parser = units::number(1..=i32::MAX), conflicts_with = "command")]
     pid: Option<i32>,
     /// Print each flow when it ends
     #[arg(long)]
@@ -94,7 +94,11 @@ impl Explain {
     pub fn run(mut self, output: &Output) -> anyhow::Result<u8> {
         let file = self.file.take_if(|word| is_file(word)).map(PathBuf::from);
         let words: Vec<String> = self.file.iter().chain(&self.filter).cloned().collect();
-        let filter = Filter::parse(&words).map_err(Usage::error)?;
+        let filter = Filter::parse(&words).map_err(|why| {
+            let word = words.first().filter(|word| !is_of_filter(word));
+            let no_file = word.map(|word| format!("there is no file {word:?}; as a filter: "));
+            Usage::error(format!("{}{why}", no_file.unwrap_or_default()))
+        })?;
         if let Some(file) = file {
             return self.explain_file(&file, &filter, output);
         }
@@ -170,13 +174,17 @@ impl Explain {
     }
 }
 
+/// Whether the first word begins a filter.
+fn is_of_filter(word: &str) -> bool {
+    ["src", "dst", "sport", "dport", "not", "any", "all"].contains(&word) || word.starts_with(['(', '!'])
+}
+
 /// Whether the first word names a file: no word of a filter does.
 fn is_file(word: &str) -> bool {
     const KINDS: [&str; 6] = ["pcap", "pcapng", "cap", "parquet", "qlog", "sqlog"];
-    let is_of_filter = ["src", "dst", "sport", "dport", "not", "any", "all"].contains(&word);
     let path = Path::new(word);
     let has_kind = path.extension().is_some_and(|kind| KINDS.iter().any(|known| kind == *known));
-    !is_of_filter && (bounded::is_standard(path) || path.exists() || has_kind)
+    !is_of_filter(word) && (bounded::is_standard(path) || path.exists() || has_kind)
 }
 
 /// A watch in progress.

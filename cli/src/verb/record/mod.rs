@@ -44,7 +44,7 @@ pub(crate) struct Record {
     #[arg(long, value_name = "LEVEL", default_value = "ack", value_parser = level_from(Level::Exit))]
     level: Level,
     /// End after this time: 30s, 10m, 2h [default: at Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::time_limit)]
     duration: Option<Duration>,
     #[command(flatten)]
     selection: Selection,

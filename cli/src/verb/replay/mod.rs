@@ -12,6 +12,7 @@ use onramp_recording::replay::{Options, Request, candidates};
 
 use crate::failure::{PARTIAL, Usage};
 use crate::output::{Output, say};
+use crate::units;
 
 /// Run algorithms over recorded ACKs: when each would have exited slow start, at what window, and why
 ///
@@ -33,7 +34,7 @@ pub(crate) struct Replays {
     #[command(flatten)]
     chosen: Chosen,
     /// Only the flow of this number
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = units::number(0..=u64::MAX))]
     flow: Option<u64>,
     /// Go on after the first exit, as long as the flow was in slow start
     #[arg(long = "continue")]

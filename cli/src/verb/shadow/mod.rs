@@ -54,7 +54,7 @@ pub(crate) struct Shadow {
     #[arg(long)]
     regret: bool,
     /// End after this time: 30s, 10m, 2h [default: at Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::time_limit)]
     duration: Option<Duration>,
     #[command(flatten)]
     selection: Selection,

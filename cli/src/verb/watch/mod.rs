@@ -54,10 +54,10 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "LEVEL", default_value = "exit", value_parser = level_from(Level::Exit))]
     level: Level,
     /// End after this time: 30s, 10m, 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::time_limit)]
     duration: Option<Duration>,
     /// End after this many events; reports of losses do not count
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = units::number(1..=1_000_000_000_000_u64))]
     count: Option<u64>,
     #[command(flatten)]
     selection: Selection,

@@ -11,6 +11,7 @@ use super::clock::{ClockOptions, RECORD};
 use crate::failure::Usage;
 use crate::follow;
 use crate::target::directory;
+use crate::units;
 use crate::verb::transfer::Transfer;
 
 /// Options of every experiment.
@@ -63,7 +64,7 @@ impl From<Tool> for experiment::Tool {
 pub(super) struct Jobs {
     /// Runs at once, 1 to 16 [default: in virtual time one for each processor, else 1]. In the machine's time arms of
     /// one algorithm that differ in parameters still take turns, and the emulators must keep up: see invalid runs
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = units::number(1..=16_u16))]
     pub jobs: Option<u16>,
     /// In virtual time, make only the I-th of N equal parts of the runs here and take the others where they have been
     /// made: results are kept in ONRAMP_CACHE, which several machines may share

@@ -12,6 +12,7 @@ use super::progress::{self, Clock};
 use crate::arm::Arms;
 use crate::output::Output;
 use crate::profile;
+use crate::units;
 use crate::verb::transfer::{self, Traffic};
 
 /// What an arm may be, for the help of all that take one.
@@ -81,7 +82,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "PROFILE", default_value = "geo")]
     profile: String,
     /// Downloads of each arm
-    #[arg(short = 'n', long, default_value_t = 3)]
+    #[arg(short = 'n', long, default_value_t = 3, value_parser = units::number(1..=10_000_u32))]
     repetitions: u32,
     #[command(flatten)]
     jobs: Jobs,

@@ -48,7 +48,7 @@ pub(crate) struct Guest {
     #[arg(long = "env", value_name = "NAME=VALUE")]
     environment: Vec<String>,
     /// Memory of the guest, MiB, 256 to 65536
-    #[arg(long, value_name = "MIB", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(256..=65_536))]
+    #[arg(long, value_name = "MIB", default_value_t = 1500, value_parser = units::number(256..=65_536_u32))]
     memory: u32,
     /// Give up after this time of this machine: seconds, or such as 30m
     #[arg(long, value_name = "TIME", value_parser = units::seconds, default_value_t = 600)]

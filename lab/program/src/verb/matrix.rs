@@ -17,6 +17,7 @@ use super::progress::{self, Clock};
 use crate::arm::Arms;
 use crate::output::{Output, SCHEMA};
 use crate::profile;
+use crate::units;
 use crate::verb::transfer;
 
 /// Controls of the kernel that belong into the matrix where this kernel has them.
@@ -41,7 +42,7 @@ pub(crate) struct Matrix {
     #[arg(long = "profile", value_delimiter = ',', value_name = "PROFILE,…")]
     profiles: Vec<String>,
     /// Downloads of each arm
-    #[arg(short = 'n', long, default_value_t = 3)]
+    #[arg(short = 'n', long, default_value_t = 3, value_parser = units::number(1..=10_000_u32))]
     repetitions: u32,
     #[command(flatten)]
     jobs: Jobs,

@@ -9,6 +9,7 @@ use onramp_lab::population::{Path, Population};
 use onramp_loader::algorithm::did_you_mean;
 
 use crate::failure::Usage;
+use crate::units;
 use crate::verb::transfer::limit;
 
 /// The population that is there without a file.
@@ -52,7 +53,7 @@ impl Limit {
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct Jobs {
     /// Paths at once, 1 to 1024 [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    #[arg(long, value_name = "N", value_parser = units::number(1..=1_024_u16))]
     jobs: Option<u16>,
 }
 

@@ -9,6 +9,7 @@ use onramp_recording::{Error, Recording};
 use crate::failure::PARTIAL;
 use crate::output::say;
 use crate::target;
+use crate::units;
 
 /// Turn a recording into qlog, a JSON text sequence of recovery events that qvis opens
 ///
@@ -23,7 +24,7 @@ pub(crate) struct Qlog {
     #[arg(value_name = "RECORDING")]
     path: PathBuf,
     /// Only the flow of this number
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = units::number(0..=u64::MAX))]
     flow: Option<u64>,
     /// File to write [default: -, standard output]
     #[arg(short, long, value_name = "FILE")]

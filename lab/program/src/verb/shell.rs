@@ -15,6 +15,7 @@ use super::require_root;
 use crate::failure;
 use crate::output::say;
 use crate::profile;
+use crate::units;
 
 /// Port of the sink at the receiver: discard (RFC 863).
 const SINK: u16 = 9;
@@ -40,7 +41,7 @@ pub(crate) struct Shell {
     #[arg(long, value_name = "PROFILE", default_value = "geo")]
     profile: String,
     /// Seed of the link's randomness
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = units::number(0..=u64::MAX))]
     seed: u64,
     /// Command with its arguments [default: $SHELL]
     #[arg(value_name = "COMMAND", last = true)]

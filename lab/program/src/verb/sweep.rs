@@ -11,6 +11,7 @@ use super::clock::ClockOptions;
 use crate::arm::Arms;
 use crate::failure::Usage;
 use crate::output::Output;
+use crate::units;
 use crate::verb::population::{self, Jobs};
 use crate::verb::sweeping::{PROGRAM, Sweeping};
 
@@ -35,7 +36,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_delimiter = ',', value_name = "ARM,…", default_value = "cubic,bbr,ramp")]
     arms: Vec<String>,
     /// How many paths, 1 to 100000
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, default_value_t = 20, value_parser = units::number(1..=100_000_u64))]
     paths: u64,
     #[command(flatten)]
     jobs: Jobs,

@@ -37,7 +37,7 @@ pub(crate) struct Sweeping {
     #[arg(long, value_name = "FILE", default_value = population::DEFAULT)]
     pub population: String,
     /// Seed of the population
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = units::number(0..=u64::MAX))]
     pub seed: u64,
     #[command(flatten)]
     limit: Limit,

@@ -30,7 +30,7 @@ pub(crate) struct Transfer {
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     pub warm: Option<u64>,
     /// Seed of the link's randomness in the first repetition
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = units::number(0..=u64::MAX))]
     pub seed: u64,
     /// Set a parameter of an algorithm in all its arms, on top of the profile
     #[arg(long = "set", value_name = "ALG.NAME=VALUE")]

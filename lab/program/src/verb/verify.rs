@@ -14,6 +14,7 @@ use crate::failure::{FAILURE, Usage};
 use crate::output::{Output, say};
 use crate::scratch::Scratch;
 use crate::table::Table;
+use crate::units;
 use crate::verb::result;
 
 /// Make again what a result says, and compare
@@ -37,7 +38,7 @@ pub(crate) struct Verify {
     #[arg(long)]
     kept: bool,
     /// Runs at once [default: one for each processor]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = units::number(1..=16_u16))]
     jobs: Option<u16>,
 }
 

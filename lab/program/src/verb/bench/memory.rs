@@ -21,6 +21,7 @@ use super::slab::{allow_files, slab_bytes};
 use crate::arm::Arms;
 use crate::output::Output;
 use crate::table::Table;
+use crate::units;
 
 /// What the others are measured against.
 const REFERENCE: &str = "cubic";
@@ -46,7 +47,7 @@ pub(super) struct MemoryOptions {
     #[arg(value_name = "ARM")]
     arms: Vec<String>,
     /// Connections at once, 100 to 200000; each takes two files
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=200_000))]
+    #[arg(long, default_value_t = 10_000, value_parser = units::number(100..=200_000_u32))]
     flows: u32,
 }
 

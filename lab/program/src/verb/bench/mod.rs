@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::failure::Usage;
 use crate::output::Output;
+use crate::units;
 
 /// Whose flows are measured where one algorithm stands for all: its verdicts differ from ACK to ACK.
 const ALGORITHM: &str = "search";
@@ -77,10 +78,10 @@ enum Part {
     )]
     SlowStart {
         /// Transfers of each algorithm, 1 to 100
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+        #[arg(long, default_value_t = 1, value_parser = units::number(1..=100_u32))]
         rounds: u32,
         /// Bytes of a transfer, 15,000 to 20,000,000: from an initial window and a half to windows of 7,000 segments
-        #[arg(long, default_value_t = slow_start::BYTES, value_parser = clap::value_parser!(u64).range(15_000..=slow_start::BYTES))]
+        #[arg(long, default_value_t = slow_start::BYTES, value_parser = units::number(15_000..=slow_start::BYTES))]
         bytes: u64,
     },
     Events(events::EventsOptions),

@@ -20,6 +20,7 @@ pub(super) use files::write;
 use crate::failure::{FAILURE, PARTIAL, Usage};
 use crate::output::Output;
 use crate::profile;
+use crate::units;
 use crate::verb::transfer::limit;
 
 /// How trials are made.
@@ -29,7 +30,7 @@ pub(super) struct Manner {
     #[arg(long)]
     pub quick: bool,
     /// Seed of the link's randomness in the first repetition
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = units::number(0..=u64::MAX))]
     pub seed: u64,
     /// Time after which a transfer is given up, 1 s to 24 h; it then counts as at least that long [default: 2 min and 20 times
     /// what the link's rate needs]

@@ -50,7 +50,7 @@ pub(crate) struct Compare {
     #[arg(long, value_delimiter = ',', value_name = "ARM,…", default_value = "cubic,plain,search")]
     arms: Vec<String>,
     /// Transfers of each arm
-    #[arg(short = 'n', long, default_value_t = 10)]
+    #[arg(short = 'n', long, default_value_t = 10, value_parser = units::number(1..=10_000_u32))]
     repetitions: u32,
     #[command(flatten)]
     options: Options,

@@ -35,7 +35,7 @@ pub(super) struct Path {
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
     /// The flow of this number; needed where several have enough acknowledgments
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = units::number(0..=u64::MAX))]
     flow: Option<u64>,
     /// Size of the transfers that the path is to be used for, at most that of the recorded one [default: that size]
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]

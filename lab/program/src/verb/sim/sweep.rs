@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::written;
 use crate::arm::Arms;
 use crate::output::Output;
+use crate::units;
 use crate::verb::population::{self, Jobs};
 use crate::verb::sweeping::{PROGRAM, Sweeping, Swept, code, usage};
 
@@ -44,12 +45,12 @@ pub(crate) struct Sweep {
     )]
     arms: Vec<String>,
     /// How many paths, 1 to 10000000
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, default_value_t = 1_000, value_parser = units::number(1..=10_000_000_u64))]
     paths: u64,
     #[command(flatten)]
     jobs: Jobs,
     /// Only this path, 0 to 9999999; no directory is written
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(..10_000_000), conflicts_with_all = ["paths", "shard", "output", "jobs"])]
+    #[arg(long, value_name = "K", value_parser = units::number(0..=9999999_u64), conflicts_with_all = ["paths", "shard", "output", "jobs"])]
     path: Option<u64>,
     /// Write the path as a profile; - is standard output, in place of the report, with the command that simulates it alone
     #[arg(long, value_name = "FILE", requires = "path")]

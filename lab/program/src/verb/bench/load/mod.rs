@@ -48,19 +48,19 @@ pub(super) struct LoadOptions {
     #[arg(value_name = "ALG", default_value = algorithm::default().name())]
     algorithm: String,
     /// Connections that each server holds, 1 to 50000; as many open files must be allowed
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    #[arg(long, default_value_t = 10_000, value_parser = units::number(1..=50_000_u32))]
     flows: u32,
     /// Short connections a second, 1 to 100000
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 1_000, value_parser = units::number(1..=100_000_u32))]
     rate: u32,
     /// Pairs of turns, 1 to 1000
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 5, value_parser = units::number(1..=1_000_u32))]
     pairs: u32,
     /// Time of a turn, 1s to 600s
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "5s")]
     turn: Duration,
     /// How often it is attached and detached in the end, 1 to 10000
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 20, value_parser = units::number(1..=10_000_u32))]
     cycles: u32,
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::failure::Usage;
 use crate::output::Output;
+use crate::units;
 use crate::verb::clock::ClockOptions;
 
 /// Whether kernel TCP is asked.
@@ -18,7 +19,7 @@ use crate::verb::clock::ClockOptions;
 pub(super) struct Confirmation {
     /// Ask kernel TCP in virtual time as well, on the first N of the paths that are held out on which a guest can keep up: 1 to
     /// 1000, two transfers each of half a minute or so
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    #[arg(long, value_name = "N", value_parser = units::number(1..=1_000_u16))]
     confirm: Option<u16>,
     /// Kernel of the guests: a series of `onramp lab kernel list`, or the path of a directory with vmlinuz and modules/
     #[arg(long, value_name = "KERNEL", default_value = "6.12", requires = "confirm")]

@@ -24,6 +24,7 @@ use crate::profile;
 use crate::progress::{Progress, Resumes};
 use crate::settings::{self, AlgorithmName};
 use crate::target::directory;
+use crate::units;
 use crate::verb::population::{self, Jobs, Limit};
 use kernel::Confirmation;
 
@@ -56,13 +57,13 @@ pub(super) struct Tune {
     #[arg(long, value_delimiter = ',', value_name = "NAME[=FROM..TO],…")]
     vary: Vec<String>,
     /// Candidates at the begin, 3 to 100000
-    #[arg(long, default_value_t = 243, value_parser = clap::value_parser!(u32).range(3..=100_000))]
+    #[arg(long, default_value_t = 243, value_parser = units::number(3..=100_000_u32))]
     candidates: u32,
     /// Paths that the last candidates are compared on, 3 to 1000000; as many others are held out
-    #[arg(long, default_value_t = 270, value_parser = clap::value_parser!(u64).range(3..=1_000_000))]
+    #[arg(long, default_value_t = 270, value_parser = units::number(3..=1_000_000_u64))]
     paths: u64,
     /// Seed of paths and candidates
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = units::number(0..=u64::MAX))]
     seed: u64,
     /// What a segment retransmitted costs, in times that the path needs for one, 0 to 1000; 0: time alone counts
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = weight)]
