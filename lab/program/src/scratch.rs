@@ -44,7 +44,6 @@ fn live() -> MutexGuard<'static, Vec<PathBuf>> {
 }
 
 /// Removes all; while what it returns is held, no other is made.
-#[must_use]
 pub(crate) fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     let live = live();
     live.iter().for_each(|path| remove(path));
