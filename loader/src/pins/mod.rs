@@ -391,13 +391,15 @@ impl Lock {
     /// [`Error::Untrusted`].
     pub fn try_take() -> Result<Option<Self>, Error> {
         let bpffs = kernel::bpffs();
-        let directory = fs::File::open(&bpffs).map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => Error::Privilege {
-                verb: "this command",
-                capabilities: "CAP_BPF, CAP_PERFMON and access to /sys/fs/bpf",
-            },
-            _ => Error::io("open", &bpffs)(error),
-        })?;
+        let directory = match fs::File::open(&bpffs) {
+            // Without the privilege the path is not what is missing.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                kernel::require_privilege("this command")?;
+                Err(error)
+            }
+            other => other,
+        };
+        let directory = directory.map_err(Error::io("open", &bpffs))?;
         let file = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
             Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
             other => other.map_err(|(_, errno)| Error::io("lock", BPFFS)(errno.into()))?,
