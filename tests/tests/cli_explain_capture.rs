@@ -141,6 +141,7 @@ fn the_end_of_slow_start_and_its_reason_show_in_packets_and_algorithms_can_be_ru
     let exit = &early.flow["slow_start"]["exit"];
     assert!((30..=80).contains(&exit["cwnd_segments"].as_u64().unwrap()), "{exit}");
     assert!(exit["lost_us"].as_u64().unwrap() > 0, "{exit}");
+    assert_eq!(early.flow["would_have"]["slow_start"], "gone_on");
     let replayed =
         onramp(&format!("--json replay {} --algorithm hystart --beyond", early.near.display())).ok();
     let replayed: Value = serde_json::from_str(&replayed).unwrap();

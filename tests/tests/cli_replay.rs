@@ -461,6 +461,31 @@ fn a_log_is_explained_as_the_recording_that_it_was_made_from_and_as_a_page() {
     assert!(error.refused(2).contains("qlog"));
 }
 
+/// The default algorithm, over the same ACKs; a log has too little for it.
+#[test]
+fn what_another_algorithm_would_have_done_is_what_its_replay_finds() {
+    let home = tempdir().unwrap();
+    let (path, log) = (home.path().join("recording"), home.path().join("flows.sqlog"));
+    recording(&path);
+    onramp(&format!("lab qlog {} -o {}", path.display(), log.display())).ok();
+    let json = |words: &str| serde_json::from_str::<Value>(&onramp(&format!("--json {words}")).ok()).unwrap();
+    let replayed = json(&format!("replay {} --algorithm ramp", path.display()));
+    let found: Vec<_> =
+        replayed["flows"].as_array().unwrap().iter().map(|flow| &flow["findings"][0]).collect();
+    let explained = json(&format!("explain {}", path.display()));
+    let explained: Vec<_> =
+        explained["flows"].as_array().unwrap().iter().map(|flow| &flow["would_have"]).collect();
+    assert_eq!(explained.len(), found.len());
+    for (would_have, finding) in explained.into_iter().zip(found) {
+        assert_eq!(would_have["algorithm"], "ramp");
+        assert_eq!(would_have["slow_start"] == "left", !finding["exit"].is_null(), "{would_have} {finding}");
+        assert_eq!(would_have["at_us"], finding["exit"]["since_start_us"]);
+        assert_eq!(would_have["window_bytes"], finding["exit"]["window_bytes"]);
+    }
+    let explained = json(&format!("explain {}", log.display()));
+    assert!(explained["flows"].as_array().unwrap().iter().all(|flow| flow["would_have"].is_null()));
+}
+
 /// With `ONRAMP_WRITE` in the environment the tables are written.
 #[test]
 fn every_column_is_documented_as_it_is_declared() {

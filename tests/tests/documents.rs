@@ -147,16 +147,15 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
     );
     let rows = results("docs/evaluation/after-exit-paths.csv");
     let arms = [
-        (NONE, "`ramp` without options"),
-        (OPTIONS, "with plateau and floor it"),
-        ("ramp:after_exit=floor", "with the floor, the default, it"),
+        (NONE, "without options"),
+        (OPTIONS, "with plateau and floor"),
+        ("ramp:after_exit=floor", "with the floor"),
     ];
     for (arm, name) in arms {
         let (time, lost, reference) = ratio(&rows, "6.12", arm, "cubic");
         let share = lost / reference;
-        let figures =
-            format!("{name} takes {time:.3} of stock CUBIC's time with {share:.2} of its retransmissions");
-        states("docs/after-exit.md", &figures);
+        let slowest = slowest(&rows, "6.12", arm, "cubic");
+        states("docs/after-exit.md", &format!("{name} {time:.3}, {share:.2} ({slowest:.2})"));
     }
     let rows = results("docs/evaluation/after-exit-neighbours-kernel.csv");
     let keeps = |arm: &str| {

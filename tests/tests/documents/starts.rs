@@ -63,6 +63,16 @@ fn first_visits_are_as_the_runs_found_them() {
     };
     of("500 kB", "500000");
     of("2 MB", "2000000");
+    let seconds = |bytes: &str, arm: &str| {
+        let runs = of_size(bytes);
+        let of_arm = runs.iter().filter(|row| row["arm"] == arm);
+        format!("{:.2}", median(of_arm.map(|row| number(row, "seconds")).collect()))
+    };
+    let starts = ["ramp", "ramp:start=fast", "ramp:start=suss"];
+    let all = |bytes: &str| starts.map(|arm| seconds(bytes, arm)).join(", ");
+    let [short, middle, long] = ["1000000", "5300000", "79000000"].map(all);
+    states("docs/start.md", &format!("1 MB {short}, 5.3 MB {middle}, 79 MB {long}."));
+    states("docs/start.md", &format!("(`leo-handover` {})", all("50000000")));
     let worst = |bytes: &str, arm: &str| slowest(&of_size(bytes), "6.12", arm, "cubic");
     let both = |arm: &str| (worst("500000", arm), worst("2000000", arm));
     let (fast, suss) = (both("ramp:start=fast"), both("ramp:start=suss"));

@@ -6,6 +6,7 @@ mod recorded;
 mod row;
 mod text;
 mod watched;
+mod would_have;
 
 use std::ffi::OsString;
 use std::io;

@@ -13,6 +13,7 @@ use onramp_recording::rows::{ACK_FLAGS, AckRow, ExitRow, FlowRow, StateRow};
 use onramp_recording::{Origin, Recording, RoundTrips};
 
 use super::watched::{Watched, WatchedFlow};
+use super::would_have;
 use crate::filter::Filter;
 use crate::limits::{Account, Exit, Sample};
 
@@ -50,6 +51,7 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
             acks.entry(row.flow).or_default().push(row);
         }
     });
+    let mut would_have = would_have::of_flows(&mut recording);
     let problems: Vec<String> = recording.problems.iter().map(ToString::to_string).collect();
     let name = bounded::name(path);
     if acks.is_empty() {
@@ -76,7 +78,8 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
         let models_path = base.is_some_and(|base| base == "bbr");
         let exit = exits.get(&number).filter(|row| row.event == "exit");
         let account = account(&rows, start, &states, (exit, last), models_path);
-        let flow = WatchedFlow::of_file(local, remote, (number, control), account);
+        let would_have = would_have.remove(&number);
+        let flow = WatchedFlow::of_file(local, remote, (number, control), account, would_have);
         watched.keep_one(flow, last.is_some());
     }
     let duration_us = last_us.saturating_sub(first_us.min(last_us));

@@ -6,6 +6,7 @@ use onramp_recording::replay::PathEstimate;
 use serde::Serialize;
 
 use super::watched::{Watched, WatchedFlow};
+use super::would_have::WouldHave;
 use crate::limits::{Account, Limit, Parts, SlowStart, Verdict, algorithm_of, verdict};
 use crate::output::Named;
 use crate::verb::ends::{Ends, canonical};
@@ -112,6 +113,8 @@ pub(super) struct FlowRow {
     pub limited_by: Parts,
     pub over_time: OverTime,
     pub slow_start: SlowStartRow,
+    /// What the default algorithm would have done; none: the flow ran it, or no ACKs of it were recorded.
+    pub would_have: Option<WouldHave>,
     /// What the path gave.
     pub given: Option<PathEstimate>,
     pub verdict: Option<Verdict>,
@@ -215,6 +218,7 @@ impl FlowRow {
                 limited: account.over_time.limits().collect(),
             },
             slow_start: SlowStartRow::new(account, &flow.congestion_control),
+            would_have: flow.would_have.clone(),
             given: account.given(),
             verdict,
         }

@@ -1,6 +1,7 @@
 //! What is said of flows, as text.
 
 use super::row::{ExitRow, FlowRow, Report, Source};
+use super::would_have::WouldHave;
 use crate::limits::{Limit, exited_by};
 use crate::output::Output;
 use crate::units::{count, show_bytes, show_us};
@@ -52,7 +53,8 @@ pub(super) fn left_out(report: &Report, shown: usize) -> String {
 pub(super) fn flow(row: &FlowRow, output: &Output) -> String {
     let mut text = format!("{}\n  {}\n", output.bold(&row.title), transferred(row));
     let Some(verdict) = &row.verdict else { return text + "  seen in one sample only\n" };
-    text += &format!("  {}\n  {}\n  {}\n", limits(row), over_time(row), slow_start(row));
+    text += &format!("  {}\n  {}\n", limits(row), over_time(row));
+    text.extend(of_slow_start(row).map(|line| format!("  {line}\n")));
     text += &format!("  {}\n  {}", output.bold(&verdict.verdict), verdict.remedy);
     if let Some(command) = verdict.command {
         text += &format!("\n    {command}");
@@ -62,8 +64,18 @@ pub(super) fn flow(row: &FlowRow, output: &Output) -> String {
 
 /// What is said of a flow besides its verdict and its limits.
 pub(super) fn facts(row: &FlowRow) -> Vec<String> {
-    let slow_start = if row.verdict.is_some() { slow_start(row) } else { "seen in one sample only".into() };
-    vec![transferred(row), slow_start]
+    let mut facts = vec![transferred(row)];
+    if row.verdict.is_some() {
+        facts.extend(of_slow_start(row));
+    } else {
+        facts.push("seen in one sample only".into());
+    }
+    facts
+}
+
+/// How it ended, and how it would have under another algorithm.
+fn of_slow_start(row: &FlowRow) -> impl Iterator<Item = String> {
+    [slow_start(row)].into_iter().chain(row.would_have.as_ref().map(WouldHave::text))
 }
 
 fn transferred(row: &FlowRow) -> String {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use onramp_net::sock_diag::Socket;
 
 use super::owner::Owner;
+use super::would_have::WouldHave;
 use crate::filter::Filter;
 use crate::limits::{Account, Sample};
 
@@ -19,6 +20,8 @@ pub(super) struct WatchedFlow {
     pub cookie: u64,
     pub congestion_control: String,
     pub account: Account,
+    /// Of a file's flow.
+    pub would_have: Option<WouldHave>,
     /// Number of the dump that had it last.
     dump: u64,
 }
@@ -30,8 +33,9 @@ impl WatchedFlow {
         remote: SocketAddr,
         (cookie, congestion_control): (u64, String),
         account: Account,
+        would_have: Option<WouldHave>,
     ) -> Self {
-        Self { local, remote, cookie, congestion_control, account, dump: 0 }
+        Self { local, remote, cookie, congestion_control, account, would_have, dump: 0 }
     }
 }
 
@@ -90,6 +94,7 @@ impl Watched {
             cookie: socket.cookie,
             congestion_control: socket.congestion_control.clone().unwrap_or_default(),
             account: Account::new(sample),
+            would_have: None,
             dump: self.dump,
         };
         self.open.insert(socket.cookie, flow);
