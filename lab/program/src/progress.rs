@@ -2,14 +2,14 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::output::{Output, escape_line, say};
-use crate::{scratch, units};
+use crate::units;
 
 /// What takes less shows nothing.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
@@ -174,17 +174,17 @@ fn write(text: &str) {
 /// What the same command does once it is stopped; none: it shows no progress.
 static STOPPED: Mutex<Option<Resumes>> = Mutex::new(None);
 /// What is done before the process ends by [`ended_by`].
-static BEFORE_END: OnceLock<fn()> = OnceLock::new();
+static BEFORE_END: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
-/// Has this done before a signal ends the process. The first one counts.
+/// Has this done, after what has been said before, once a signal ends the process.
 pub(crate) fn before_end(call: fn()) {
-    let _ = BEFORE_END.set(call);
+    lock(&BEFORE_END).push(call);
 }
 
 /// Ends the process as shells have it, with code 130 for Ctrl-C, and says in one line what the same command would do.
 pub(crate) fn ended_by(signal: Signal) -> ! {
-    BEFORE_END.get().inspect(|call| call());
-    let _none_is_made = scratch::remove_all();
+    let calls = lock(&BEFORE_END).clone();
+    calls.iter().for_each(|call| call());
     if let Some(resumes) = *lock(&STOPPED) {
         if io::stderr().is_terminal() {
             write(AGAIN);

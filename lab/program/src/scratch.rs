@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use anyhow::Context;
 use tempfile::TempDir;
@@ -21,7 +22,11 @@ pub(crate) struct Scratch(TempDir);
 impl Scratch {
     /// A new one, empty; from here on SIGINT and SIGTERM end the process by [`progress::ended_by`].
     pub fn make() -> anyhow::Result<Self> {
-        progress::interruptible();
+        static SIGNALS: Once = Once::new();
+        SIGNALS.call_once(|| {
+            progress::before_end(remove_all);
+            progress::interruptible();
+        });
         let mut live = live();
         let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
         live.push(directory.path().to_owned());
@@ -43,11 +48,11 @@ fn live() -> MutexGuard<'static, Vec<PathBuf>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all; while what it returns is held, no other is made.
-pub(crate) fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
+/// Removes all, as the process is about to end: no other is made.
+fn remove_all() {
     let live = live();
     live.iter().for_each(|path| remove(path));
-    live
+    mem::forget(live);
 }
 
 fn remove(path: &Path) {
@@ -73,9 +78,7 @@ mod tests {
         let path = directory.path().to_owned();
         fs::create_dir_all(path.join("runs/1")).unwrap();
         fs::write(path.join("runs/1/link"), "x").unwrap();
-        live().push(path.clone());
-        let mut live = remove_all();
+        remove(&path);
         assert!(!path.exists());
-        live.retain(|one| *one != path);
     }
 }
