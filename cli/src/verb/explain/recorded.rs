@@ -51,14 +51,14 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
             acks.entry(row.flow).or_default().push(row);
         }
     });
-    let mut would_have = would_have::of_flows(&mut recording);
-    let problems: Vec<String> = recording.problems.iter().map(ToString::to_string).collect();
     let name = bounded::name(path);
     if acks.is_empty() {
         return Err(anyhow!(
             "{name} holds no acknowledgments that can be explained: record with --level ack"
         ));
     }
+    let mut would_have = would_have::of_flows(&mut recording);
+    let problems: Vec<String> = recording.problems.iter().map(ToString::to_string).collect();
     let (mut watched, mut first_us, mut last_us) = (Watched::new(Filter::default(), None), u64::MAX, 0);
     for (number, mut rows) in acks {
         rows.sort_by_key(|row| (row.sequence, row.at_us));
@@ -114,9 +114,9 @@ fn account(
     // What is acknowledged by the first row counts as well.
     info.delivered = first.delivered_segments.wrapping_sub(first.newly_acknowledged_segments);
     let mut account = Account::new(Sample { at_us: began_us, info, models_path, ..Sample::default() });
-    exit.and_then(|row| recorded_exit(row, began_us))
-        .into_iter()
-        .for_each(|exit| account.recorded_exit(exit));
+    if let Some(exit) = exit.and_then(|row| recorded_exit(row, began_us)) {
+        account.recorded_exit(exit);
+    }
     let mut states = states.iter().peekable();
     let mut before: Option<&AckRow> = None;
     let mut round_trips = RoundTrips::default();
