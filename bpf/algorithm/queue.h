@@ -11,6 +11,9 @@
  *     pause as well, but their segments have waited. Where it had nothing to send for an eighth of the RTT of the path, the
  *     queue was empty: it is the RTT of the path now (twice the minimum RTT at most), which a handover or a path that opens
  *     slowly may have raised.
+ *   - Where packets are paced there are no such pauses. But a queue grows with what is sent: what an eighth of the window takes to
+ *     be served raises the RTT by no more than an eighth. Where it rises by a quarter from one ACK to the next, and stays there,
+ *     the path has become longer; from no queue, or it would not show.
  *   - Else it is risen if it is above the RTT of the path by a quarter of that.
  *   - What an ACK has waited on the way back is no part of it, as far as that is known.
  *
@@ -25,7 +28,8 @@
 
 #include "round.h"
 
-#define QUEUE_READS (ROUND_READS | READS(now_us) | READS(min_rtt_us) | READS(mss))
+#define QUEUE_READS                                                                                                    \
+	(ROUND_READS | READS(now_us) | READS(min_rtt_us) | READS(mss) | READS(acked) | READS(bytes_outstanding))
 
 /* What of a round is evaluated: a fraction, and samples. */
 #define QUEUE_PART 16
@@ -36,6 +40,8 @@
 /* Nothing to send for this part of the RTT: no queue; what the RTT of the path may then be, in minimum RTTs. */
 #define QUEUE_IDLE_PART 8
 #define QUEUE_BASE_MOST 2
+/* Of what is outstanding: no more may have been acknowledged for its RTT to have risen otherwise than by a queue. */
+#define QUEUE_STEP_PART 8
 /* Of the RTT of the path that must be added, and more than the clock's noise. */
 #define QUEUE_RISE_PART 4
 #define QUEUE_NOISE_US 100
@@ -50,6 +56,8 @@ struct queue {
 	u32 last_us;	 /* arrival of the newest ACK, modulo 2^32 */
 	u32 idle_us;	 /* longest that the bottleneck had nothing to send since a round was evaluated last */
 	u32 begun;	 /* whether there is a round */
+	u32 rtt_us;	 /* of the newest ACK that has one */
+	u32 step_us;	 /* least since the path became longer; 0: it has not since a round was evaluated last */
 };
 
 #define QUEUE_EVALUATED 0xffffffffU
@@ -60,6 +68,8 @@ static __always_inline void queue_restart(struct queue *queue)
 	queue->risen = 0;
 	queue->base_us = 0;
 	queue->idle_us = 0;
+	queue->rtt_us = ~0U;
+	queue->step_us = 0;
 }
 
 /* RTT of the path without a queue, as far as it is known. */
@@ -68,21 +78,43 @@ static __always_inline u32 queue_base(const struct queue *queue, const struct ac
 	return queue->base_us ? queue->base_us : ack->min_rtt_us;
 }
 
+/* Above which RTT a queue stands, on a path of this RTT without one. */
+static __always_inline u64 queue_limit(u64 base_us)
+{
+	return base_us + base_us / QUEUE_RISE_PART + QUEUE_NOISE_US;
+}
+
 /* Evaluates the RTT with which the round began. */
 static __always_inline void queue_evaluate(struct queue *queue, const struct ack *ack)
 {
 	u64 base_us = queue_base(queue, ack);
+	bool empty = (u64)queue->idle_us * QUEUE_IDLE_PART >= min_u64(base_us, queue->least_us);
 
-	if ((u64)queue->idle_us * QUEUE_IDLE_PART >= min_u64(base_us, queue->least_us)) {
+	if (empty || queue->step_us > queue_limit(base_us)) {
 		queue->base_us = (u32)min_u64(queue->least_us, (u64)ack->min_rtt_us * QUEUE_BASE_MOST);
 		queue->risen = 0;
-	} else if (queue->least_us > base_us + base_us / QUEUE_RISE_PART + QUEUE_NOISE_US) {
+	} else if (queue->least_us > queue_limit(base_us)) {
 		queue->risen++;
 	} else {
 		queue->risen = 0;
 	}
 	queue->samples = QUEUE_EVALUATED;
 	queue->idle_us = 0;
+	queue->step_us = 0;
+}
+
+/* The RTT of an ACK that came so long after the one before: whether the path has become longer in between. */
+static __always_inline void queue_sees_step(struct queue *queue, const struct ack *ack, u32 pause_us)
+{
+	u32 rtt_us = (u32)ack->rtt_us, before_us = queue->rtt_us;
+
+	queue->rtt_us = rtt_us;
+	if (rtt_us < queue->step_us)
+		queue->step_us = rtt_us;
+	if (pause_us >= ack->min_rtt_us / QUEUE_RISE_PART && before_us <= queue_limit(queue_base(queue, ack)) &&
+	    rtt_us > queue_limit(before_us) &&
+	    (u64)ack->acked * ack_mss(ack) * QUEUE_STEP_PART <= ack->bytes_outstanding)
+		queue->step_us = rtt_us;
 }
 
 /* One ACK: for how long the bottleneck had nothing to send before the segment that it acknowledges. */
@@ -92,6 +124,8 @@ static __always_inline void queue_sees_pause(struct queue *queue, const struct a
 	s64 waited_us = (s64)ack->rtt_us - queue_base(queue, ack);
 
 	queue->last_us = (u32)ack->now_us;
+	if (ack->rtt_us >= 0)
+		queue_sees_step(queue, ack, pause_us);
 	if (queue->begun && ack->rtt_us >= 0 && waited_us < pause_us)
 		queue->idle_us = (u32)max_u64(queue->idle_us, pause_us - (u64)(waited_us > 0 ? waited_us : 0));
 }

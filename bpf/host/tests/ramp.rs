@@ -6,6 +6,8 @@ use common::pairs::{ACKS, BYTES, Rounds};
 use onramp_algorithm::ack_flag::{APP_LIMITED, PACED};
 use onramp_algorithm::{Verdict, growth};
 
+/// Segments acknowledged that are an eighth of what is outstanding.
+const FEW: u32 = (ACKS * BYTES / 8_000) as u32;
 /// The rate of the tests, bytes per second: 1 ms for each ACK; at 100 ms a path of 1000 segments and what a gap adds.
 const RATE: u64 = 10_000_000;
 const TARGET: u32 = 1_010 * 110 / 100;
@@ -127,9 +129,11 @@ fn rest(rounds: &mut Rounds) {
     }
 }
 
-/// A flow at the end of its first round, which had an RTT of 100 ms.
+/// A flow at the end of its first round, which had an RTT of 100 ms. Its ACKs are said to acknowledge so much that a queue may rise
+/// by any time between two of them.
 fn after_a_round() -> Rounds {
     let mut rounds = Rounds::begun("ramp", &[]);
+    rounds.ack.acked = FEW + 1;
     rest(&mut rounds);
     rounds
 }
@@ -178,6 +182,36 @@ fn an_rtt_that_rises_after_a_pause_is_the_paths() {
         after_a_pause(&mut rounds, 100_000, 150_000);
         after_a_pause(&mut rounds, 20_000, rtt_us);
         assert_eq!((rounds.read("base_us"), rounds.read("risen")), (150_000, risen), "{rtt_us}");
+    }
+}
+
+/// Where an eighth of the window was served meanwhile at most, a queue cannot have raised the RTT by a quarter from one ACK to the
+/// next: the path has become longer, though no pause says so. If that lasts.
+#[test]
+fn an_rtt_that_rises_by_a_step_and_stays_there_is_the_paths() {
+    let risen_us = 125_100;
+    for (acked, pause_us, rtt_us, then_us, longer) in [
+        (FEW, 25_000, risen_us + 1, risen_us + 1, true),
+        (FEW + 1, 25_000, risen_us + 1, risen_us + 1, false),
+        (FEW, 24_999, risen_us + 1, risen_us + 1, false),
+        (FEW, 50_000, 180_000, 150_000, true),
+        (FEW, 50_000, 180_000, risen_us, false),
+    ] {
+        let mut rounds = after_a_round();
+        rounds.ack.acked = acked;
+        // The last ACK of a round that was evaluated long before.
+        rounds.ack.rtt_us = rtt_us;
+        rounds.next(pause_us, BYTES);
+        rounds.ack.rtt_us = then_us;
+        rounds.next(1_000, BYTES);
+        rounds.ack.rtt_us = then_us.max(risen_us + 1);
+        rest(&mut rounds);
+        let base_us = if longer { then_us as u32 } else { 0 };
+        assert_eq!(
+            (rounds.read("base_us"), rounds.read("risen")),
+            (base_us, u32::from(!longer && then_us > risen_us)),
+            "{acked} {pause_us} {rtt_us} {then_us}"
+        );
     }
 }
 

@@ -212,6 +212,11 @@ impl Line {
     }
 }
 
+/// Above which RTT there is a queue.
+fn risen(base: u64) -> u64 {
+    base + base / 4 + 100
+}
+
 /// What the first RTTs of a round say.
 #[derive(Default)]
 struct Queue {
@@ -225,11 +230,29 @@ struct Queue {
     base: Option<u64>,
     last: Option<u64>,
     idle: u64,
+    /// RTT of the newest ACK that has one.
+    rtt: Option<u64>,
+    /// All RTTs since the path became longer, if it has since a round was evaluated.
+    since_step: Option<Vec<u64>>,
 }
 
 impl Queue {
     fn base(&self, ack: &Ack) -> u64 {
         self.base.unwrap_or(ack.min_rtt_us.into())
+    }
+
+    /// A quarter more than with the ACK before, which saw no queue, for no more than an eighth of what is outstanding: a step.
+    fn sees_step(&mut self, ack: &Ack, passed: u64, rtt: u64) {
+        let few = u64::from(ack.acked) * u64::from(ack.mss.max(1)) * 8 <= u64::from(ack.bytes_outstanding);
+        let paused = passed >= u64::from(ack.min_rtt_us / 4);
+        let step = self.rtt.is_some_and(|before| before <= risen(self.base(ack)) && rtt > risen(before));
+        if few && paused && step {
+            self.since_step = Some(Vec::new());
+        }
+        if let Some(rtts) = &mut self.since_step {
+            rtts.push(rtt);
+        }
+        self.rtt = Some(rtt);
     }
 
     /// Whether the round has been judged with this ACK, which the way back has delayed by so much.
@@ -239,6 +262,9 @@ impl Queue {
             self.idle = self.idle.max(passed.saturating_sub(rtt.saturating_sub(self.base(ack))));
         }
         self.last = Some(ack.now_us);
+        if let Ok(rtt) = u64::try_from(ack.rtt_us) {
+            self.sees_step(ack, passed, rtt);
+        }
         if self.round.is_none_or(|(from, bytes)| ack.bytes_acked > from + bytes) {
             self.round = Some((ack.bytes_acked, ack.bytes_outstanding.into()));
             (self.least, self.samples, self.evaluated) = (None, 0, false);
@@ -261,8 +287,9 @@ impl Queue {
         self.evaluated = true;
         let base = self.base(ack);
         let idle = std::mem::take(&mut self.idle) * 8 >= least.min(base);
-        self.risen = if !idle && least > base + base / 4 + 100 { self.risen + 1 } else { 0 };
-        if idle {
+        let longer = self.since_step.take().is_some_and(|rtts| rtts.iter().all(|rtt| *rtt > risen(base)));
+        self.risen = if !idle && !longer && least > risen(base) { self.risen + 1 } else { 0 };
+        if idle || longer {
             self.base = Some(least.min(2 * u64::from(ack.min_rtt_us))).filter(|base| *base > 0);
         }
         true
