@@ -33,8 +33,16 @@ struct {
 /* A flow has got its state, and does not start from memory. */
 static __noinline void start_faster(struct sock *sk, struct flow *flow)
 {
-	if (bpf_sk_storage_get(&fasters, sk, 0, BPF_SK_STORAGE_GET_F_CREATE))
-		faster_begins(sk, &flow->header);
+	faster_begins(sk, &flow->header);
+	if (flow->header.flags & FLOW_FASTER && !bpf_sk_storage_get(&fasters, sk, 0, BPF_SK_STORAGE_GET_F_CREATE))
+		flow->header.flags &= ~FLOW_FASTER;
+}
+
+/* What it knew is of no use any more. */
+static __always_inline void forget_if_over(struct sock *sk, const struct flow *flow)
+{
+	if (!(flow->header.flags & FLOW_FASTER))
+		bpf_sk_storage_delete(&fasters, sk);
 }
 
 /* After a verdict. */
@@ -49,6 +57,7 @@ static __noinline void faster_verdict(struct sock *sk, struct flow *flow, const 
 		fast_acked(sk, &flow->header, limits, &faster->fast, ALL_TRAITS, sample->pkts_acked, sample->rtt_us);
 	else
 		suss_acked(sk, &flow->header, limits, &faster->suss, ALL_TRAITS, sample->pkts_acked, sample->rtt_us);
+	forget_if_over(sk, flow);
 }
 
 /* The threshold of a reduction. */
@@ -58,9 +67,11 @@ static __noinline u32 faster_loses(struct sock *sk, struct flow *flow, const str
 
 	if (!faster)
 		return ssthresh;
-	if (!CAN_BE_FAST)
-		return suss_reduced(&flow->header, &faster->suss, ack, ssthresh);
-	fast_reduced(sk, &flow->header, &faster->fast, ack, ssthresh);
+	if (CAN_BE_FAST)
+		fast_reduced(sk, &flow->header, &faster->fast, ack, ssthresh);
+	else
+		ssthresh = suss_reduced(&flow->header, &faster->suss, ack, ssthresh);
+	forget_if_over(sk, flow);
 	return ssthresh;
 }
 
@@ -69,8 +80,10 @@ static __noinline void fast_state(struct sock *sk, struct flow *flow, u32 new_st
 {
 	union faster *faster = bpf_sk_storage_get(&fasters, sk, 0, 0);
 
-	if (faster)
-		fast_lands_in(sk, &flow->header, &faster->fast, new_state);
+	if (!faster)
+		return;
+	fast_lands_in(sk, &flow->header, &faster->fast, new_state);
+	forget_if_over(sk, flow);
 }
 
 #if !BASE_CONTROLS
@@ -83,8 +96,10 @@ static __noinline void fast_recovery(struct sock *sk)
 	if (!flow || !(flow->header.flags & FLOW_FASTER))
 		return;
 	faster = bpf_sk_storage_get(&fasters, sk, 0, 0);
-	if (faster)
-		fast_recovers(sk, &flow->header, &faster->fast);
+	if (!faster)
+		return;
+	fast_recovers(sk, &flow->header, &faster->fast);
+	forget_if_over(sk, flow);
 }
 #endif
 

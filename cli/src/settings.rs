@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     pub base: Option<BaseName>,
     #[arg(long, value_name = "OPTIONS", help = after_exit_help("ramp: floor over cubic and reno; others: none"))]
     pub after_exit: Option<AfterExitOptions>,
-    #[arg(long, value_name = "POLICY", help = start_help("double"))]
+    #[arg(long, value_name = "POLICY", help = start_help("ramp: suss over cubic and reno; others: double"))]
     pub start: Option<StartPolicies>,
     /// Maximum telemetry level for its flows; a consumer that subscribes to more gets this level [default: the profile's, else ack]
     #[arg(long, value_name = "LEVEL", value_parser = level_from(Level::Off))]
@@ -119,7 +119,7 @@ impl Settings {
         options.telemetry_max = self.telemetry.or(telemetry_max).unwrap_or(options.telemetry_max);
         options.base = self.base.map(Base::from);
         options.after_exit = self.after_exit;
-        options.start = self.start.unwrap_or_default();
+        options.start = self.start;
         Ok(options)
     }
 }

@@ -40,7 +40,7 @@ pub use attachment::expiry::{Expiry, Watching, confirm, detach_expired, expire_a
 pub use attachment::guard;
 pub use attachment::holders::{Held, HeldBy, held};
 pub use attachment::migrate::Users;
-pub use attachment::options::{AttachOptions, usual_after_exit};
+pub use attachment::options::{AttachOptions, usual};
 pub use attachment::path_settings::{PathPrefix, PathSettings, path_settings};
 pub use attachment::paths::{
     LearnedPath, LearnedPaths, PathsSet, forget_paths, learned_paths, netns_cookie, remember_paths,

@@ -27,6 +27,8 @@ pub trait Named: Copy + PartialEq + Serialize + 'static {
     fn bases(self) -> &'static [&'static str];
     /// Whether it is done in place of another.
     fn excludes(self, other: Self) -> bool;
+    /// What an algorithm of this name has where nothing is asked for, over bases that have it.
+    fn usual(algorithm: &str) -> &'static [Self];
 }
 
 macro_rules! named {
@@ -51,6 +53,10 @@ macro_rules! named {
             fn excludes(self, other: Self) -> bool {
                 self.excludes(other)
             }
+
+            fn usual(algorithm: &str) -> &'static [Self] {
+                Self::usual(algorithm)
+            }
         }
     };
 }
@@ -70,14 +76,10 @@ impl AfterExit {
     pub fn excludes(self, _: Self) -> bool {
         false
     }
-}
 
-impl AfterExitOptions {
-    /// What an algorithm has over a base of this name where nothing is asked for: `ramp` has the floor, by the evidence in
-    /// `docs/after-exit.md`.
-    pub fn usual(algorithm: Algorithm, base: &str) -> Self {
-        let options: &[AfterExit] = if algorithm.name() == "ramp" { &[AfterExit::Floor] } else { &[] };
-        options.iter().copied().filter(|one| one.bases().contains(&base)).collect()
+    /// `ramp` has the floor, by the evidence in `docs/after-exit.md`.
+    pub fn usual(algorithm: &str) -> &'static [Self] {
+        if algorithm == "ramp" { &[Self::Floor] } else { &[] }
     }
 }
 
@@ -104,6 +106,11 @@ impl StartPolicy {
         let first_visits = [Self::Fast, Self::Suss];
         self != other && first_visits.contains(&self) && first_visits.contains(&other)
     }
+
+    /// `ramp` has SUSS, by the evidence in `docs/start.md`.
+    pub fn usual(algorithm: &str) -> &'static [Self] {
+        if algorithm == "ramp" { &[Self::Suss] } else { &[] }
+    }
 }
 
 /// Options of the base, as `--after-exit` has them: `plateau,floor`, or `none`.
@@ -124,6 +131,11 @@ impl<T> Default for Options<T> {
 }
 
 impl<T: Named> Options<T> {
+    /// What an algorithm has over a base of this name where nothing is asked for.
+    pub fn usual(algorithm: Algorithm, base: &str) -> Self {
+        T::usual(algorithm.name()).iter().copied().filter(|one| one.bases().contains(&base)).collect()
+    }
+
     /// All that a base of this name has; of what is done in place of each other the first.
     pub fn of_base(base: &str) -> Self {
         let of_base = T::EVERY.iter().filter(|one| one.bases().contains(&base));
@@ -249,12 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn ramp_alone_has_an_option_unasked_over_bases_that_have_it() {
+    fn ramp_alone_has_options_unasked_over_bases_that_have_them() {
         for algorithm in crate::all() {
             for base in ["cubic", "reno", "bbr", "tahoe"] {
                 let has = algorithm.name() == "ramp" && ["cubic", "reno"].contains(&base);
-                let expected = if has { "floor" } else { "none" };
-                assert_eq!(AfterExitOptions::usual(algorithm, base).to_string(), expected, "{base}");
+                let (after_exit, start) = if has { ("floor", "suss") } else { ("none", "double") };
+                assert_eq!(AfterExitOptions::usual(algorithm, base).to_string(), after_exit, "{base}");
+                assert_eq!(StartPolicies::usual(algorithm, base).to_string(), start, "{base}");
             }
         }
     }

@@ -303,7 +303,7 @@ fn describe(attached: &Attached, options: &AttachOptions, elsewhere: Taken) -> A
         congestion_control: attached.algorithm.congestion_control(),
         base: attached.basis.base.name(),
         after_exit: options.after_exit_over(attached.basis.base),
-        start: options.start,
+        start: options.start_over(attached.basis.base),
         default_before: attached.basis.default.clone(),
         warning: warning(options, &attached.basis),
         observe: options.observe,

@@ -306,10 +306,10 @@ fn command(
     if default_base != Some(state.base) {
         words.push(basis::option(state.base.name()));
     }
-    if state.after_exit != onramp_loader::usual_after_exit(algorithm, state.base, state.observe) {
+    if state.after_exit != onramp_loader::usual(algorithm, state.base, state.observe) {
         words.push(format!("--after-exit {}", state.after_exit));
     }
-    if !state.start.is_empty() {
+    if state.start != onramp_loader::usual(algorithm, state.base, state.observe) {
         words.push(format!("--start {}", state.start));
     }
     if state.observe {
@@ -457,7 +457,7 @@ mod tests {
         AttachedState {
             base: options.base.unwrap_or(Base::Cubic),
             after_exit: options.after_exit_over(options.base.unwrap_or(Base::Cubic)),
-            start: options.start,
+            start: options.start_over(options.base.unwrap_or(Base::Cubic)),
             observe: options.observe,
             guard: options.guard.map(|options| GuardState {
                 options,
@@ -513,6 +513,9 @@ mod tests {
                 " --base reno --after-exit floor",
                 " --after-exit plateau,floor --for 90s",
                 " --after-exit none",
+                " --start double",
+                " --start suss",
+                " --base bbr --start double",
                 " --telemetry exit --for 90s",
                 " --telemetry ack",
                 " --guard goodput=-10%",
@@ -543,7 +546,6 @@ mod tests {
                 let AttachOptions {
                     parameters,
                     profile,
-                    start,
                     observe,
                     guard,
                     default,
@@ -553,7 +555,7 @@ mod tests {
                 } = options.clone();
                 let base = options.base.unwrap_or(Base::Cubic);
                 let after_exit = options.after_exit_over(base);
-                let start_and_telemetry = (start, telemetry_max);
+                let start_and_telemetry = (options.start_over(base), telemetry_max);
                 (
                     parameters,
                     profile,

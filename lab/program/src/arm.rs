@@ -133,7 +133,7 @@ impl Arms {
             && arm.parameters.is_empty()
             && arm.base.is_none()
             && arm.after_exit.is_none()
-            && arm.start.is_empty();
+            && arm.start.is_none();
         let there = if as_it_is { onramp_loader::parameter_sets(algorithm).ok() } else { None };
         let there = there.and_then(|sets| sets.into_iter().next()).map(|set| set.parameters);
         let used = there.as_ref().unwrap_or(&options.parameters);
@@ -144,8 +144,8 @@ impl Arms {
         if let Some(options) = arm.after_exit {
             parameters.insert(AFTER_EXIT.to_owned(), options.in_an_arm());
         }
-        if !arm.start.is_empty() {
-            parameters.insert(START.to_owned(), arm.start.to_string());
+        if let Some(start) = arm.start {
+            parameters.insert(START.to_owned(), start.to_string());
         }
         Ok(Arm {
             congestion_control: algorithm.congestion_control(),
@@ -176,10 +176,14 @@ impl Arms {
                 let base = arm.parameters.get(BASE).map(|name| written::base(name)).transpose()?;
                 let mut wanted = algorithm.parameters();
                 let after_exit = arm.options(AFTER_EXIT).map_err(Usage::error)?;
-                let start = arm.options(START).map_err(Usage::error)?.unwrap_or_default();
+                let start: Option<StartPolicies> = arm.options(START).map_err(Usage::error)?;
                 // A start by a rule is paced, which the code of these can do with a start of its own alone.
-                let paced = arm.known_path.is_none() || select::check_start(algorithm, base, start).is_ok();
-                let start = if paced { start } else { StartPolicies::of_memory() };
+                let paces = || select::check_start(algorithm, base, start.unwrap_or_default()).is_ok();
+                let start = if arm.known_path.is_none() || paces() {
+                    start
+                } else {
+                    Some(StartPolicies::of_memory())
+                };
                 let of_base = |name: &str| [BASE, AFTER_EXIT, START].contains(&name);
                 let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| !of_base(name)).collect();
                 let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -229,7 +233,7 @@ fn rules(job: &Job) -> Vec<Rule> {
 fn options(
     parameters: Parameters,
     profile: &str,
-    (base, after_exit, start): (Option<Base>, Option<AfterExitOptions>, StartPolicies),
+    (base, after_exit, start): (Option<Base>, Option<AfterExitOptions>, Option<StartPolicies>),
 ) -> AttachOptions {
     let mut options = AttachOptions::new(parameters);
     profile.clone_into(&mut options.profile);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Congestion controls by their kernel names, as arms have them.
 
-use onramp_algorithm::{AfterExitOptions, Algorithm, Flow, Path, StartPolicies, find_control, of_cubic};
+use onramp_algorithm::{Algorithm, Flow, Named, Options, Path, StartPolicies, find_control, of_cubic};
 
 use super::SimError;
 use super::control::{Base, Control, Oracle, Start};
@@ -37,20 +37,20 @@ pub(super) fn control(
             _ => Base::cubic(),
         };
         let control = Control::new(base, Start::Algorithm(Flow::new(parameters)));
-        let control = control.after_exit(after_exit(arm, algorithm)?);
-        let policies: Option<StartPolicies> = arm.options(START).map_err(SimError::Start)?;
-        let control = control.starting(policies.unwrap_or_default());
+        let control = control.after_exit(options(arm, algorithm, AFTER_EXIT).map_err(SimError::AfterExit)?);
+        let policies: StartPolicies = options(arm, algorithm, START).map_err(SimError::Start)?;
+        let control = control.starting(policies);
         let Some(path) = arm.known_path else {
-            return match (policies.filter(|policies| policies.remembers()), learned) {
-                (Some(policies), Some(path)) => Ok(control.recalling(policies, path)),
-                (Some(policies), None) => {
+            return match learned.filter(|_| policies.remembers()) {
+                Some(path) => Ok(control.recalling(policies, path)),
+                None if policies.remembers() => {
                     Err(SimError::Unlearned { name: arm.name.clone(), start: policies.to_string() })
                 }
-                (None, _) => Ok(control),
+                None => Ok(control),
             };
         };
-        // What is known without a policy is known from a rule.
-        let policies = policies.unwrap_or(StartPolicies::of_memory());
+        // What is known without such a policy is known from a rule.
+        let policies = if policies.remembers() { policies } else { StartPolicies::of_memory() };
         return Ok(control.remembering(policies, u64::from(path.kbps) * 125, path.rtt_us));
     }
     match arm.congestion_control.as_str() {
@@ -65,13 +65,12 @@ pub(super) fn control(
     }
 }
 
-/// The options of an arm's base.
-fn after_exit(arm: &Arm, algorithm: Algorithm) -> Result<AfterExitOptions, SimError> {
+/// The set of options that an arm has under this name, asked for or not; what is wrong with it.
+fn options<T: Named>(arm: &Arm, algorithm: Algorithm, name: &str) -> Result<Options<T>, String> {
     let base = arm.parameters.get(BASE).map_or("cubic", String::as_str);
-    let asked: Option<AfterExitOptions> = arm.options(AFTER_EXIT).map_err(SimError::AfterExit)?;
-    let options = asked.unwrap_or_else(|| AfterExitOptions::usual(algorithm, base));
+    let options: Options<T> = arm.options(name)?.unwrap_or_else(|| Options::usual(algorithm, base));
     match options.missing_from(base) {
-        Some(option) => Err(SimError::AfterExit(format!("base {base} has no option {}", option.name()))),
+        Some(option) => Err(format!("base {base} has no option {}", option.name())),
         None => Ok(options),
     }
 }

@@ -56,7 +56,7 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
                 "load {name} with base {}{}{}{}{}{}",
                 base.name(),
                 basis::after_exit_text(options.after_exit_over(base)),
-                basis::start_text(options.start),
+                basis::start_text(options.start_over(base)),
                 if options.observe { ", to observe only" } else { "" },
                 options.guard.map_or_else(String::new, |guard| format!(
                     ", guarded ({guard}) by {}% of its flows, which run the base alone",
@@ -272,6 +272,6 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
         profile_names,
     };
     attachment.set_after_exit(options.after_exit_over(base));
-    attachment.set_start(options.start);
+    attachment.set_start(options.start_over(base));
     attachment
 }

@@ -54,7 +54,7 @@ pub(crate) fn choose(kernel: &Kernel, options: &AttachOptions) -> Result<Basis, 
         (None, None) => return Err(Error::NoBase { control: default }),
     };
     require(kernel, algorithm, base)?;
-    require_options(base, options.after_exit_over(base), options.start, options.observe)?;
+    require_options(base, options.after_exit_over(base), options.start_over(base), options.observe)?;
     Ok(Basis { base, default, default_base })
 }
 

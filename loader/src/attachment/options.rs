@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onramp_algorithm::{AfterExitOptions, Algorithm, Parameters, StartPolicies};
+use onramp_algorithm::{AfterExitOptions, Algorithm, Named, Options, Parameters, StartPolicies};
 
 use crate::attachment::guard::GuardOptions;
 use crate::object::abi::Base;
@@ -17,10 +17,10 @@ pub struct AttachOptions {
     pub profile: String,
     /// The base; `None`: what the current network namespace has as default, if that can be one.
     pub base: Option<Base>,
-    /// Options of the base; `None`: those that the algorithm has [usually](usual_after_exit). Not with `observe`.
+    /// Options of the base; `None`: those that the algorithm has [usually](usual). Not with `observe`.
     pub after_exit: Option<AfterExitOptions>,
-    /// What connections do at their start with what is remembered of their path. Not with `observe`.
-    pub start: StartPolicies,
+    /// What connections do at their start; `None`: what they do [usually](usual). Not with `observe`.
+    pub start: Option<StartPolicies>,
     /// Run the algorithm and record when it would have left, and leave everything to the base.
     pub observe: bool,
     /// Keep some flows on the base as control, and have the base run alone once the others are worse. Not with `observe`,
@@ -47,7 +47,7 @@ impl AttachOptions {
             profile: "default".into(),
             base: None,
             after_exit: None,
-            start: StartPolicies::default(),
+            start: None,
             observe: false,
             guard: None,
             default: false,
@@ -60,12 +60,16 @@ impl AttachOptions {
 
     /// The options that a base will have by it.
     pub fn after_exit_over(&self, base: Base) -> AfterExitOptions {
-        let usual = || usual_after_exit(self.parameters.algorithm(), base, self.observe);
-        self.after_exit.unwrap_or_else(usual)
+        self.after_exit.unwrap_or_else(|| usual(self.parameters.algorithm(), base, self.observe))
+    }
+
+    /// What connections will do at their start over a base.
+    pub fn start_over(&self, base: Base) -> StartPolicies {
+        self.start.unwrap_or_else(|| usual(self.parameters.algorithm(), base, self.observe))
     }
 }
 
-/// The options of the base that an algorithm has where none are asked for; none where it only observes.
-pub fn usual_after_exit(algorithm: Algorithm, base: Base, observe: bool) -> AfterExitOptions {
-    if observe { AfterExitOptions::default() } else { AfterExitOptions::usual(algorithm, base.name()) }
+/// What an algorithm has over a base where nothing is asked for; nothing where it only observes.
+pub fn usual<T: Named>(algorithm: Algorithm, base: Base, observe: bool) -> Options<T> {
+    if observe { Options::default() } else { Options::usual(algorithm, base.name()) }
 }

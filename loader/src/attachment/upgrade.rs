@@ -10,14 +10,14 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use onramp_algorithm::{AfterExitOptions, Algorithm, StartPolicies};
+use onramp_algorithm::{AfterExitOptions, Algorithm, Named, Options, StartPolicies};
 
 use crate::attachment::basis;
 use crate::attachment::guard::{self, GuardOptions};
 use crate::attachment::holders::{self, Held};
 use crate::attachment::migrate::Users;
 use crate::attachment::namespaces::{self, NamespaceScan};
-use crate::attachment::options::usual_after_exit;
+use crate::attachment::options::usual;
 use crate::attachment::shell::{self, Contents, Shell};
 use crate::object::abi::{
     ABI_VERSION, Attachment, Base, PROFILE_MAX, ParameterSlot, padded, tables_crc32, text,
@@ -224,6 +224,18 @@ struct OldAttachment {
     same_build: bool,
 }
 
+/// What was not asked for over the base that it `has` is not over another either.
+fn over<T: Named>(
+    algorithm: Algorithm,
+    options: Options<T>,
+    has: Base,
+    base: Base,
+    observes: bool,
+) -> Options<T> {
+    let usual = |base| usual(algorithm, base, observes);
+    if options == usual(has) { usual(base) } else { options }
+}
+
 impl OldAttachment {
     fn new(pins: &Pins, change: BaseChange, kernel: &Kernel) -> Result<Self, Error> {
         let algorithm = pins.algorithm;
@@ -248,13 +260,11 @@ impl OldAttachment {
             attachment.abi_version == ABI_VERSION && attachment.tables_crc32 == tables_crc32(algorithm);
         let (slots, new_parameters) = slots(pins, &attachment).map_err(&cannot)?;
         let base = change.base.unwrap_or(has);
-        let usual = |base| usual_after_exit(algorithm, base, attachment.observes());
-        let after_exit = change.after_exit.unwrap_or_else(|| match attachment.after_exit() {
-            // They were not asked for, and those of another base are not either.
-            options if options == usual(has) => usual(base),
-            options => options,
-        });
-        let start = change.start.unwrap_or(attachment.start());
+        let observes = attachment.observes();
+        let after_exit = change
+            .after_exit
+            .unwrap_or_else(|| over(algorithm, attachment.after_exit(), has, base, observes));
+        let start = change.start.unwrap_or_else(|| over(algorithm, attachment.start(), has, base, observes));
         basis::require(kernel, algorithm, base)?;
         basis::require_options(base, after_exit, start, attachment.observes())?;
         let version = attachment.version;

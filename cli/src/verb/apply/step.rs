@@ -178,7 +178,7 @@ impl There {
             // The previous build would have to be asked.
             Some((format!("onramp {}", state.version), String::new()))
         } else if (state.base, state.after_exit, state.start)
-            != (base, wanted.after_exit_over(base), wanted.start)
+            != (base, wanted.after_exit_over(base), wanted.start_over(base))
         {
             let (name, base, options, start) =
                 (algorithm.name(), state.base.name(), state.after_exit, state.start);
@@ -196,7 +196,8 @@ impl There {
     fn of_another(algorithm: Algorithm, wanted: &AttachOptions) -> Result<Self, Error> {
         // Over the base that it has, the options that it has are right.
         let after_exit = wanted.base.map_or(wanted.after_exit, |base| Some(wanted.after_exit_over(base)));
-        let change = BaseChange { base: wanted.base, after_exit, start: Some(wanted.start) };
+        let start = wanted.base.map_or(wanted.start, |base| Some(wanted.start_over(base)));
+        let change = BaseChange { base: wanted.base, after_exit, start };
         let UpgradePlan { base, observe, guard, owner_pid, expires_at_us, parameter_sets, .. } =
             onramp_loader::plan_upgrade(algorithm, change)?;
         Ok(Self {
@@ -218,10 +219,9 @@ fn adjust(options: &AttachOptions, base: Base, there: &There) -> Vec<Step> {
     let mut steps = Vec::new();
     // First: only that build can change what it has attached.
     if let Some((code, undo)) = &there.code {
-        let after_exit = options.after_exit_over(base);
-        let change =
-            BaseChange { base: Some(base), after_exit: Some(after_exit), start: Some(options.start) };
-        let (base, with_options) = (base.name(), with_options(after_exit, options.start));
+        let (after_exit, start) = (options.after_exit_over(base), options.start_over(base));
+        let change = BaseChange { base: Some(base), after_exit: Some(after_exit), start: Some(start) };
+        let (base, with_options) = (base.name(), with_options(after_exit, start));
         let what = format!("upgrade {name} ({code}) to the code of this onramp, base {base}{with_options}");
         steps.push(step(Deed::Upgrade(algorithm, change), what, undo.clone()));
     }
@@ -275,7 +275,7 @@ fn with(options: &AttachOptions, base: Base) -> String {
     };
     let changes = settings::changes(&options.parameters.algorithm().parameters(), &options.parameters);
     let parameters = if changes.is_empty() { String::new() } else { format!(", {}", changes.join(" ")) };
-    let with_options = with_options(options.after_exit_over(base), options.start);
+    let with_options = with_options(options.after_exit_over(base), options.start_over(base));
     let observe = if options.observe { ", to observe only" } else { "" };
     let telemetry = match options.telemetry_max {
         Level::Ack => String::new(),

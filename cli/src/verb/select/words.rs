@@ -7,7 +7,7 @@ use clap::Args;
 use onramp_loader::algorithm::{Algorithm, did_you_mean};
 use onramp_loader::select::{self, Cgroup, Choice, KnownPath, Profile, Rule, Side, Target};
 use onramp_loader::telemetry::Level;
-use onramp_loader::{AttachOptions, ParameterSet};
+use onramp_loader::{AttachOptions, Base, ParameterSet};
 use onramp_net::Prefix;
 
 use crate::basis;
@@ -111,7 +111,11 @@ impl Controls {
     fn require_start(&self, control: &str) -> Result<(), onramp_loader::Error> {
         let algorithm = onramp_loader::find(control)?;
         match self.attaching.get(algorithm.name()) {
-            Some(options) => select::check_start(algorithm, basis::to_be(options), options.start),
+            Some(options) => {
+                let base = basis::to_be(options);
+                let start = options.start_over(base.unwrap_or(Base::Cubic));
+                select::check_start(algorithm, base, start)
+            }
             None => select::require_start(algorithm),
         }
     }

@@ -13,7 +13,7 @@ use crate::progress;
 /// Attachments that there are, so that a signal can end them early.
 static LIVE: Mutex<Vec<Weak<Mutex<Attachments>>>> = Mutex::new(Vec::new());
 
-type Loaded = (Option<Base>, Option<AfterExitOptions>, StartPolicies);
+type Loaded = (Option<Base>, Option<AfterExitOptions>, Option<StartPolicies>);
 
 /// Detached when dropped, and when the process is asked to end; what others had attached stays.
 #[derive(Default)]

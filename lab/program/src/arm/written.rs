@@ -43,8 +43,8 @@ pub(super) struct Written<'a> {
     pub base: Option<Base>,
     /// Options of the base; none: those that the algorithm has usually.
     pub after_exit: Option<AfterExitOptions>,
-    /// What its connections do at their start.
-    pub start: StartPolicies,
+    /// What its connections do at their start; none: what they do usually.
+    pub start: Option<StartPolicies>,
     /// Its base is Tahoe, which only the simulator has.
     pub tahoe: bool,
     known: Option<Known>,
@@ -69,7 +69,7 @@ impl<'a> Written<'a> {
             parameters: Vec::new(),
             base: None,
             after_exit: None,
-            start: StartPolicies::default(),
+            start: None,
             tahoe: false,
             known: None,
             host: Vec::new(),
@@ -101,7 +101,8 @@ impl<'a> Written<'a> {
                     arm.after_exit = Some(options);
                 }
                 (None, START) => {
-                    arm.start = value.parse().map_err(|why: String| refuse(&format!("is refused: {why}")))?;
+                    let start = value.parse().map_err(|why: String| refuse(&format!("is refused: {why}")))?;
+                    arm.start = Some(start);
                 }
                 (None, RESUME_PCT) => {
                     let percent = value.parse().ok().filter(|percent| (1..=1_000).contains(percent));
@@ -118,7 +119,7 @@ impl<'a> Written<'a> {
         }
         let base = if arm.tahoe { TAHOE } else { arm.base.map_or("cubic", Base::name) };
         let lacking = missing(arm.after_exit.unwrap_or_default(), base, AFTER_EXIT)
-            .or_else(|| missing(arm.start, base, START));
+            .or_else(|| missing(arm.start.unwrap_or_default(), base, START));
         if let Some(why) = lacking {
             return Err(Usage::error(format!("arm {label:?}: {why}")));
         }
@@ -216,8 +217,10 @@ mod tests {
         assert_eq!(options("ramp:after_exit=plateau+floor").as_deref(), Some("plateau,floor"));
         assert_eq!(options("ramp:after_exit=none").as_deref(), Some("none"));
         assert_eq!(options("ramp"), None);
-        let start = Written::parse("ramp:start=resume+window").unwrap().start;
-        assert_eq!(start.to_string(), "resume+window");
+        let start = |label| Written::parse(label).unwrap().start.map(|start| start.to_string());
+        assert_eq!(start("ramp:start=resume+window").as_deref(), Some("resume+window"));
+        assert_eq!(start("ramp:start=double").as_deref(), Some("double"));
+        assert_eq!(start("ramp"), None);
         let tahoe = Written::parse("plain:base=tahoe").unwrap();
         assert!(tahoe.tahoe && tahoe.base.is_none());
     }
