@@ -143,7 +143,7 @@ fn the_same_seed_is_the_same_run_and_another_seed_is_another() {
 fn an_arm_has_learned_its_path_from_the_transfer_before_and_meets_the_same_link() {
     let cold = plan(geo(), 100_000);
     let after = |bytes| Plan { warm_bytes: Some(bytes), ..cold.clone() };
-    let ramp = arm("onramp_ramp", &[]);
+    let ramp = arm("onramp_ramp", &[("start", "double")]);
     let remembers = arm("onramp_ramp", &[("start", "resume+window")]);
     let without = simulate(&cold, &ramp, 1);
     assert!(matches!(sim::run(&cold, &remembers, 1, SourceSpec::Bulk), Err(sim::SimError::Unlearned { .. })));

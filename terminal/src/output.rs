@@ -2,6 +2,7 @@
 //! Data on stdout, as text or as JSON.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use anyhow::{Context, anyhow};
@@ -58,6 +59,12 @@ fn escaped(text: &str, which: impl Fn(char) -> bool) -> String {
 /// Where stderr cannot be written, nothing is left to report.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", said(line));
+}
+
+/// [Says](say) what could not be used, and how the rest was read.
+pub fn say_of_input(problems: &[impl Display], notes: &[String]) {
+    problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
+    notes.iter().for_each(|note| say(&format!("note: {note}")));
 }
 
 fn said(line: &str) -> String {

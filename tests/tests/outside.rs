@@ -131,9 +131,9 @@ fn a_copy_has_the_same_runs_in_the_simulator_as_the_one_of_the_tree() {
         [("hystart", "simone"), ("plain", "simtwo"), ("search", "simthree"), ("ramp", "simfour")]
     {
         let (_, object) = copy(&place, name, new);
-        // What the base does after the exit is not the algorithm's.
-        let after = ":after_exit=none";
-        let arms = format!("{name}{after},{}{after}", object.display());
+        // What is done at the start and after the exit is not the algorithm's.
+        let options = ":start=double:after_exit=none";
+        let arms = format!("{name}{options},{}{options}", object.display());
         let result = json(&format!("sim compare --arms {arms} --profile geo --bytes 20M -n 2"));
         let arms = result["arms"].as_array().unwrap();
         assert!(arms[0]["runs"].as_array().is_some_and(|runs| runs.len() == 2), "{result}");

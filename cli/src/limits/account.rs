@@ -2,6 +2,7 @@
 
 use onramp_recording::replay::{Path, PathEstimate, Regret, Round};
 
+use super::flight::{Flight, FromMemory, ROUND_TRIPS};
 use super::limit::{Limit, Parts};
 use super::sample::Sample;
 use super::slices::Slices;
@@ -18,6 +19,7 @@ pub(crate) struct Account {
     charged: Charged,
     slow_start: Tracker,
     path: Path,
+    flight: Flight,
     round: OpenRound,
     /// Times the window began to be reduced while the path was not full.
     pub reductions: u32,
@@ -50,6 +52,7 @@ impl Account {
             charged: Charged::default(),
             slow_start: Tracker::new(&first),
             path: Path::default(),
+            flight: Flight::default(),
             round: OpenRound { begin_us: first.at_us, ..OpenRound::default() },
             reductions: 0,
         }
@@ -74,6 +77,8 @@ impl Account {
             self.path.left(self.first.at_us.saturating_add(exit.at_us));
         }
         self.round(&sample, &parts, bytes);
+        let in_flight = u64::from(sample.info.in_flight()) * u64::from(sample.info.snd_mss);
+        self.flight.add(sample.at_us.saturating_sub(self.first.at_us), in_flight);
         self.reductions += u32::from(sample.is_reduced() && !before.is_reduced() && !before.path_is_full());
         self.last = Sample { at_us: sample.at_us.max(before.at_us), ..sample };
         self.samples += 1;
@@ -160,6 +165,14 @@ impl Account {
     /// What the path gave, by the rounds in which the control or the path was the limit.
     pub fn given(&self) -> Option<PathEstimate> {
         self.path.given(self.first.at_us, self.last.info.min_rtt_us?)
+    }
+
+    /// What a start from memory would have done; `None`: the flow's begin was not seen, or what the path gave is not known.
+    pub fn from_memory(&self) -> Option<FromMemory> {
+        let given = self.given().filter(|_| self.is_from_begin())?;
+        let window_bytes = given.window_bytes / 2;
+        let at_us = u64::from(given.base_rtt_us) * ROUND_TRIPS;
+        Some(FromMemory { window_bytes, at_us, without_us: self.flight.reached(window_bytes) })
     }
 
     /// What the exit cost; `None`: there was none, or the window has not carried the highest rate for four rounds since.

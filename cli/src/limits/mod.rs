@@ -3,6 +3,7 @@
 
 mod account;
 mod exiting;
+mod flight;
 mod limit;
 mod sample;
 mod slices;
@@ -14,6 +15,7 @@ mod whole;
 
 pub(crate) use account::Account;
 pub(crate) use exiting::{algorithm_of, exited_by};
+pub(crate) use flight::FromMemory;
 pub(crate) use limit::{Limit, Parts};
 pub(crate) use sample::Sample;
 pub(crate) use slow_start::{Exit, SlowStart};

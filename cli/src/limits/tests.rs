@@ -235,6 +235,22 @@ fn an_exit_is_known_to_an_interval_and_costs_what_a_full_pipe_would_have_spared(
     assert!(regret.early_us.abs_diff(75 * STEP_US) <= 200_000, "{regret:?}");
 }
 
+/// A path of 100 segments, of which 50 were in flight after a second.
+#[test]
+fn a_start_from_memory_has_half_of_the_path_in_flight_in_the_second_round_trip() {
+    let grows = |first_bytes: u64| {
+        account(200, move |number, sample| {
+            sample.info.unacked = number.min(100) as u32;
+            sample.info.bytes_acked += first_bytes;
+        })
+    };
+    let start = grows(0).from_memory().unwrap();
+    assert_eq!((start.window_bytes, start.at_us), (50 * u64::from(MSS), 200_000));
+    let after = start.without_us.unwrap() / STEP_US;
+    assert!((50..=50 + 50 / 8).contains(&after) && start.saves(), "{start:?}");
+    assert_eq!(grows(100_000).from_memory(), None, "its begin was not seen");
+}
+
 #[test]
 fn an_exit_for_a_loss_that_was_none_is_undone() {
     let account = account(100, |number, sample| {

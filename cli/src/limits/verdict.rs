@@ -205,7 +205,7 @@ fn remedy(
         ),
         (_, None) if account.slow_start() == SlowStart::Lasts || is_mostly_slow_start(account) => (
             "Start from what is known of the path, as most of this transfer was slow start.",
-            Some("onramp attach ramp --start resume+window --default"),
+            Some("onramp attach ramp --start resume+window+suss --default"),
         ),
         (_, None) => ("Explain a connection from its begin.", Some("onramp explain --follow")),
     }

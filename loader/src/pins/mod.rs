@@ -391,15 +391,13 @@ impl Lock {
     /// [`Error::Untrusted`].
     pub fn try_take() -> Result<Option<Self>, Error> {
         let bpffs = kernel::bpffs();
-        let directory = match fs::File::open(&bpffs) {
-            // Without the privilege the path is not what is missing.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+        let directory = fs::File::open(&bpffs).or_else(|error| {
+            if error.kind() == ErrorKind::PermissionDenied {
+                // Without the privilege the path is not what is missing.
                 kernel::require_privilege("this command")?;
-                Err(error)
             }
-            other => other,
-        };
-        let directory = directory.map_err(Error::io("open", &bpffs))?;
+            Err(Error::io("open", &bpffs)(error))
+        })?;
         let file = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
             Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
             other => other.map_err(|(_, errno)| Error::io("lock", BPFFS)(errno.into()))?,

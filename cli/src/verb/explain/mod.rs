@@ -25,7 +25,7 @@ use onramp_net::sock_diag::{SockDiag, SockDiagError, States};
 use crate::consumer::Signals;
 use crate::failure::{self, PARTIAL, Usage};
 use crate::filter::Filter;
-use crate::output::{Output, printable, say};
+use crate::output::{Output, printable, say, say_of_input};
 use crate::units;
 use owner::Owner;
 use row::{FlowRow, Report, Source};
@@ -154,8 +154,7 @@ impl Explain {
             )));
         }
         let recorded = recorded::read(file, filter)?;
-        recorded.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
-        recorded.notes.iter().for_each(|note| say(&format!("note: {note}")));
+        say_of_input(&recorded.problems, &recorded.notes);
         let samples = recorded.watched.samples();
         let report = Report::new(recorded.origin.into(), recorded.duration_us, samples, recorded.watched);
         self.print(&report, output)?;

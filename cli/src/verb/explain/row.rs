@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::watched::{Watched, WatchedFlow};
 use super::would_have::WouldHave;
-use crate::limits::{Account, Limit, Parts, SlowStart, Verdict, algorithm_of, verdict};
+use crate::limits::{Account, FromMemory, Limit, Parts, SlowStart, Verdict, algorithm_of, verdict};
 use crate::output::Named;
 use crate::verb::ends::{Ends, canonical};
 
@@ -115,6 +115,8 @@ pub(super) struct FlowRow {
     pub slow_start: SlowStartRow,
     /// What the default algorithm would have done; none: the flow ran it, or no ACKs of it were recorded.
     pub would_have: Option<WouldHave>,
+    /// What a start from memory would have done; none: the flow's begin was not seen, or what the path gave is not known.
+    pub from_memory: Option<FromMemory>,
     /// What the path gave.
     pub given: Option<PathEstimate>,
     pub verdict: Option<Verdict>,
@@ -219,6 +221,7 @@ impl FlowRow {
             },
             slow_start: SlowStartRow::new(account, &flow.congestion_control),
             would_have: flow.would_have.clone(),
+            from_memory: account.from_memory(),
             given: account.given(),
             verdict,
         }

@@ -2,7 +2,7 @@
 
 use super::row::{ExitRow, FlowRow, Report, Source};
 use super::would_have::WouldHave;
-use crate::limits::{Limit, exited_by};
+use crate::limits::{FromMemory, Limit, exited_by};
 use crate::output::Output;
 use crate::units::{count, show_bytes, show_us};
 
@@ -73,9 +73,22 @@ pub(super) fn facts(row: &FlowRow) -> Vec<String> {
     facts
 }
 
-/// How it ended, and how it would have under another algorithm.
+/// How it ended, how it would have under another algorithm, and what memory would have spared.
 fn of_slow_start(row: &FlowRow) -> impl Iterator<Item = String> {
-    [slow_start(row)].into_iter().chain(row.would_have.as_ref().map(WouldHave::text))
+    let saves = row.from_memory.as_ref().filter(|start| start.saves());
+    [slow_start(row)]
+        .into_iter()
+        .chain(row.would_have.as_ref().map(WouldHave::text))
+        .chain(saves.map(from_memory))
+}
+
+fn from_memory(start: &FromMemory) -> String {
+    let without = start.without_us.map_or_else(|| "never".to_owned(), |us| format!("after {}", show_us(us)));
+    format!(
+        "half of the path, {}, was in flight {without}; with the path remembered it would be after {}",
+        show_bytes(start.window_bytes),
+        show_us(start.at_us)
+    )
 }
 
 fn transferred(row: &FlowRow) -> String {

@@ -11,7 +11,7 @@ use onramp_profiles::parameters::Chosen;
 use onramp_recording::replay::{Options, Request, candidates};
 
 use crate::failure::{PARTIAL, Usage};
-use crate::output::{Output, say};
+use crate::output::{Output, say_of_input};
 use crate::units;
 
 /// Run algorithms over recorded ACKs: when each would have exited slow start, at what window, and why
@@ -66,8 +66,7 @@ impl Replays {
             ..Request::default()
         };
         let report = request.replay(&self.path)?;
-        report.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
-        report.notes.iter().for_each(|note| say(&format!("note: {note}")));
+        say_of_input(&report.problems, &report.notes);
         request.check(&report)?;
         if let Some(path) = &self.output {
             let code = figure::write(path, &report.flows)?;

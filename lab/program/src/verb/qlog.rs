@@ -7,7 +7,7 @@ use onramp_lab::qlog;
 use onramp_recording::{Error, Recording};
 
 use crate::failure::PARTIAL;
-use crate::output::say;
+use crate::output::say_of_input;
 use crate::target;
 use crate::units;
 
@@ -38,8 +38,7 @@ impl Qlog {
         if has_acks {
             target::write(self.output.as_deref(), |output| qlog::write(&mut recording, self.flow, output))?;
         }
-        recording.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
-        recording.notes.iter().for_each(|note| say(&format!("note: {note}")));
+        say_of_input(&recording.problems, &recording.notes);
         if !has_acks {
             // Where some of it cannot be read, they may be there.
             let reason = if recording.problems.is_empty() {

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::written;
 use crate::failure::{PARTIAL, Usage};
-use crate::output::{Output, escape_line, say};
+use crate::output::{Output, escape_line, say, say_of_input};
 use crate::units::{self, show_bytes, show_us};
 
 /// Fit a path to a recorded flow, and check it before it is used
@@ -66,8 +66,7 @@ impl Path {
             flow.driver = flow.driver.or_else(|| self.control.clone().map(Driver::named));
             flow
         });
-        recording.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
-        recording.notes.iter().for_each(|note| say(&format!("note: {note}")));
+        say_of_input(&recording.problems, &recording.notes);
         let unreadable = !recording.problems.is_empty();
         let refused = |error: FitError| match error {
             FitError::NoFlow { .. } | FitError::Several { .. } => Usage::error(error.to_string()),

@@ -50,7 +50,7 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     jobs: Jobs,
     /// Only this path, 0 to 9999999; no directory is written
-    #[arg(long, value_name = "K", value_parser = units::number(0..=9999999_u64), conflicts_with_all = ["paths", "shard", "output", "jobs"])]
+    #[arg(long, value_name = "K", value_parser = units::number(0..=9_999_999_u64), conflicts_with_all = ["paths", "shard", "output", "jobs"])]
     path: Option<u64>,
     /// Write the path as a profile; - is standard output, in place of the report, with the command that simulates it alone
     #[arg(long, value_name = "FILE", requires = "path")]
