@@ -2,20 +2,25 @@
 
 use super::*;
 
+const DOUBLE: &str = "ramp:start=double";
+const SUSS: &str = "ramp:start=suss";
+/// In the order in which the page has them.
+const STARTS: [&str; 3] = [DOUBLE, "ramp:start=fast", SUSS];
+
 #[test]
 fn the_page_on_starts_has_the_figures_of_the_runs() {
     let visits = results("docs/evaluation/start-second-visits.csv");
     let of_cubic = |bytes: &str| {
         let rows: Vec<_> =
             visits.iter().filter(|row| row["bytes"] == bytes && row["path"] != "geo").cloned().collect();
-        let paths = pairs(&rows, "6.12", "ramp", "cubic").len();
+        let paths = pairs(&rows, "6.12", DOUBLE, "cubic").len();
         let of = |start: &str| {
             let arm = format!("ramp:start={start}");
             let (time, lost, _) = ratio(&rows, "6.12", &arm, "cubic");
             (time, lost, slowest(&rows, "6.12", &arm, "cubic"))
         };
         let (resume, both) = (of("resume"), of("resume+window"));
-        let cubic = ratio(&rows, "6.12", "ramp", "cubic").2;
+        let cubic = ratio(&rows, "6.12", DOUBLE, "cubic").2;
         format!(
             "{paths} paths {:.3} ({}; {:.2}), {:.3} ({}; {:.2}; CUBIC {cubic})",
             resume.0, resume.1, resume.2, both.0, both.1, both.2
@@ -35,7 +40,7 @@ fn the_page_on_starts_has_the_figures_of_the_runs() {
                 "{size} {:.2} s, {:.2} s, {:.2} s without, CUBIC {:.2} s",
                 seconds(bytes, "ramp:start=resume+window"),
                 seconds(bytes, "ramp:start=resume"),
-                seconds(bytes, "ramp"),
+                seconds(bytes, DOUBLE),
                 seconds(bytes, "cubic")
             ),
         );
@@ -50,8 +55,7 @@ fn first_visits_are_as_the_runs_found_them() {
         |bytes: &str| -> Vec<_> { rows.iter().filter(|row| row["bytes"] == bytes).cloned().collect() };
     let of = |size: &str, bytes: &str| {
         let rows = of_size(bytes);
-        let arm = |start: &str| ratio(&rows, "6.12", &format!("ramp{start}"), "cubic");
-        let (double, fast, suss) = (arm(""), arm(":start=fast"), arm(":start=suss"));
+        let [double, fast, suss] = STARTS.map(|arm| ratio(&rows, "6.12", arm, "cubic"));
         let paths = rows.iter().filter(|row| row["arm"] == "cubic").count();
         states(
             "docs/start.md",
@@ -68,14 +72,13 @@ fn first_visits_are_as_the_runs_found_them() {
         let of_arm = runs.iter().filter(|row| row["arm"] == arm);
         format!("{:.2}", median(of_arm.map(|row| number(row, "seconds")).collect()))
     };
-    let starts = ["ramp", "ramp:start=fast", "ramp:start=suss"];
-    let all = |bytes: &str| starts.map(|arm| seconds(bytes, arm)).join(", ");
+    let all = |bytes: &str| STARTS.map(|arm| seconds(bytes, arm)).join(", ");
     let [short, middle, long] = ["1000000", "5300000", "79000000"].map(all);
     states("docs/start.md", &format!("1 MB {short}, 5.3 MB {middle}, 79 MB {long}."));
     states("docs/start.md", &format!("(`leo-handover` {})", all("50000000")));
     let worst = |bytes: &str, arm: &str| slowest(&of_size(bytes), "6.12", arm, "cubic");
     let both = |arm: &str| (worst("500000", arm), worst("2000000", arm));
-    let (fast, suss) = (both("ramp:start=fast"), both("ramp:start=suss"));
+    let [_, fast, suss] = STARTS.map(both);
     states(
         "docs/start.md",
         &format!(
@@ -91,10 +94,10 @@ fn first_visits_with_suss_are_as_the_runs_over_other_paths_found_them() {
     let rows = results("docs/evaluation/start-first-visits-fresh.csv");
     let of = |bytes: &str| {
         let rows: Vec<_> = rows.iter().filter(|row| row["bytes"] == bytes).cloned().collect();
-        let (time, lost, reference) = ratio(&rows, "6.12", "ramp:start=suss", "cubic");
-        let paths = pairs(&rows, "6.12", "ramp:start=suss", "cubic").len();
+        let (time, lost, reference) = ratio(&rows, "6.12", SUSS, "cubic");
+        let paths = pairs(&rows, "6.12", SUSS, "cubic").len();
         let said = format!("{time:.3} ({lost}; CUBIC {reference})");
-        (said, paths, slowest(&rows, "6.12", "ramp:start=suss", "cubic"))
+        (said, paths, slowest(&rows, "6.12", SUSS, "cubic"))
     };
     let ((short, short_paths, short_worst), (long, long_paths, long_worst)) = (of("500000"), of("2000000"));
     states(
