@@ -26,7 +26,7 @@
  * The line is asked when the round is over, and before, from a quarter of its bytes on, where ACKs have just paused, so that
  * it ends with a batch; once in a 256th of the round.
  *
- * The same two clocks say how much longer ACKs take on the way back than the first did (ack_line_return_us): where it is
+ * The same two clocks say how much longer ACKs take on the way back than the quickest did (ack_line_return_us): where it is
  * narrow they queue there, and the window has to cover that, too.
  *
  * Use: embed a struct ack_line, ack_line_restart it when slow start begins, give ack_line_on_ack every ACK.
@@ -54,7 +54,7 @@
 #define ACK_LINE_RATE_MAX (1U << 24)
 
 struct ack_line {
-	u64 first_us; /* arrival of the first ACK that began a round, with the receiver's clock then */
+	u64 first_us; /* arrival of the first ACK that began a round, had it come as quickly as any; with the receiver's clock then */
 	u64 begin_us; /* of the line's first ACK, and of its newest */
 	u64 end_us;
 	u64 last_us;	 /* of the newest ACK that acknowledged something */
@@ -144,7 +144,7 @@ static __always_inline bool ack_line_clock_agrees(const struct ack_line *line, c
 }
 
 /*
- * How much longer an ACK took on the way back than the first did: what it arrives later than the receiver's clock has it,
+ * How much longer an ACK took on the way back than the quickest did: what it arrives later than the receiver's clock has it,
  * less a tick, at most what the RTT has risen by. 0 where that clock is not known.
  */
 static __always_inline u64 ack_line_return_us(const struct ack_line *line, const struct ack *ack)
@@ -198,6 +198,16 @@ __noinline u32 ack_line_rate(const struct ack_line *line, const struct ack *ack,
 		return 0;
 	least_us = span_us - gap_us + span_us / (line->count - 1);
 	return (u32)min_u64((u64)bytes * 1000 / least_us, ACK_LINE_RATE_MAX);
+}
+
+/* An ACK that took less on the way back than any before: what others take longer is counted from there. */
+static __always_inline void ack_line_sees_quicker(struct ack_line *line, const struct ack *ack)
+{
+	u64 late_us = ack->now_us - line->first_us;
+	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->first_clock);
+
+	if (ticked_us > late_us && ack_line_has_clock(line, ack) && ack_line_clock_agrees(line, ack))
+		line->first_us -= ticked_us - late_us;
 }
 
 /* Whether this is a 256th of the round further than that. */
@@ -275,6 +285,7 @@ static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct a
 		ack_line_turn(line, ack);
 		return rate;
 	}
+	ack_line_sees_quicker(line, ack);
 	if (received_bytes(ack) == line->last_acked)
 		return 0;
 	if (!line->ended)

@@ -360,6 +360,25 @@ fn what_acknowledgments_wait_on_the_way_back_belongs_to_the_target() {
     assert_eq!((rounds.read("base_us"), rounds.read("target")), (101_000, 1_110 * 110 / 100));
 }
 
+/// The first acknowledgment was held up on the way back, those of its round were not, and later ones are again: that is no queue of
+/// the forward path.
+#[test]
+fn what_the_way_back_adds_is_counted_from_the_quickest_acknowledgment() {
+    let mut rounds = Rounds::new("ramp", &[]);
+    rounds.ack.acked = FEW + 1;
+    rounds.ack.receiver_clock = 77;
+    rounds.begin();
+    rounds.ack.receiver_clock += 30;
+    for (late_us, rtt_us) in [(0, 100_000), (0, 100_000), (40_000, 140_000), (0, 140_000)] {
+        rounds.ack.rtt_us = rtt_us;
+        for number in 0..=ACKS {
+            rounds.ack.receiver_clock += 1;
+            rounds.next(1_000 + if number == 0 { late_us } else { 0 }, BYTES);
+        }
+    }
+    assert_eq!((rounds.read("base_us"), rounds.read("risen")), (0, 0));
+}
+
 /// After a restart, such as by a timeout that was none, ACKs come at the pace of the way back, two and a half times as
 /// slowly as the data did.
 #[test]

@@ -154,7 +154,14 @@ impl Line {
 
     /// One ACK: the rate, if the line was asked and shows one.
     fn on_ack(&mut self, ack: &Ack, most_sent: i64) -> Option<u64> {
-        if self.round.as_ref().is_none_or(|round| received(ack) > round.from + round.bytes) {
+        let begins = self.round.as_ref().is_none_or(|round| received(ack) > round.from + round.bytes);
+        if let (false, Some((arrived, ticked)), Some(true)) =
+            (begins, self.since(ack), self.clock_agrees(ack))
+        {
+            let (first, clock) = self.first.unwrap();
+            self.first = Some((first.wrapping_sub(ticked.saturating_sub(arrived)), clock));
+        }
+        if begins {
             let rate = self.rate(ack, most_sent);
             self.turn(ack);
             return rate;
