@@ -186,22 +186,6 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
     ] {
         states("docs/after-exit.md", &format!("{} {place}", with_the_floor_and_without(path)));
     }
-    let rows = results("docs/evaluation/after-exit-neighbours.csv");
-    for queue in ["0.25", "0.5", "1"] {
-        let mean = |figure: &str, arm: &str| {
-            let of = |row: &&Row| {
-                row["queue_bdp"] == queue
-                    && row["figure"] == figure
-                    && row["arm"] == arm
-                    && row["valid"] == "1"
-            };
-            let values: Vec<_> = rows.iter().filter(of).map(|row| number(row, "value")).collect();
-            assert_eq!(values.len(), 40, "{queue} {figure} {arm}");
-            values.iter().sum::<f64>() / 40.0
-        };
-        let both = |figure| format!("{:.2}, {:.2}", mean(figure, NONE), mean(figure, OPTIONS));
-        states("docs/after-exit.md", &format!("| {queue} | {} | {} |", both("fairness"), both("share")));
-    }
 }
 
 #[test]
