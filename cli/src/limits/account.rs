@@ -168,7 +168,7 @@ impl Account {
     }
 
     /// What a start from memory would have done; `None`: the flow's begin was not seen, or what the path gave is not known.
-    pub fn from_memory(&self) -> Option<FromMemory> {
+    pub fn remembering(&self) -> Option<FromMemory> {
         let given = self.given().filter(|_| self.is_from_begin())?;
         let window_bytes = given.window_bytes / 2;
         let at_us = u64::from(given.base_rtt_us) * ROUND_TRIPS;

@@ -244,11 +244,11 @@ fn a_start_from_memory_has_half_of_the_path_in_flight_in_the_second_round_trip()
             sample.info.bytes_acked += first_bytes;
         })
     };
-    let start = grows(0).from_memory().unwrap();
+    let start = grows(0).remembering().unwrap();
     assert_eq!((start.window_bytes, start.at_us), (50 * u64::from(MSS), 200_000));
     let after = start.without_us.unwrap() / STEP_US;
     assert!((50..=50 + 50 / 8).contains(&after) && start.saves(), "{start:?}");
-    assert_eq!(grows(100_000).from_memory(), None, "its begin was not seen");
+    assert_eq!(grows(100_000).remembering(), None, "its begin was not seen");
 }
 
 #[test]

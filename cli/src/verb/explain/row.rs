@@ -221,7 +221,7 @@ impl FlowRow {
             },
             slow_start: SlowStartRow::new(account, &flow.congestion_control),
             would_have: flow.would_have.clone(),
-            from_memory: account.from_memory(),
+            from_memory: account.remembering(),
             given: account.given(),
             verdict,
         }
