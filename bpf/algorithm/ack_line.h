@@ -24,25 +24,27 @@
  *     same host's clock as arrivals of ACKs, so this needs no state for each segment.
  *
  * The line is asked when the round is over, and before, from a quarter of its bytes on, where ACKs have just paused, so that
- * it ends with a batch; once in a 256th of the round.
+ * it ends with a batch; once in a 64th of the round. Between ACKs that set its longest gap or are asked about it takes
+ * no more than their number (doze.h).
  *
  * The same two clocks say how much longer ACKs take on the way back than the quickest did (ack_line_return_us): where it is
  * narrow they queue there, and the window has to cover that, too.
  *
- * Use: embed a struct ack_line, ack_line_restart it when slow start begins, give ack_line_on_ack every ACK.
+ * Use: embed a struct ack_line, ack_line_restart it when slow start begins, give ack_line_on_ack every ACK that is looked at;
+ * ack_line_dozes says when the next one has to be.
  */
 #ifndef ONRAMP_ACK_LINE_H
 #define ONRAMP_ACK_LINE_H
 
-#include "round.h"
+#include "doze.h"
 
-#define ACK_LINE_READS (RECEIVED_READS | READS(now_us) | READS(min_rtt_us) | READS(flags) | READS(receiver_clock))
+#define ACK_LINE_READS (DOZE_READS | READS(min_rtt_us) | READS(flags))
 
 /* What of a round is left out at its begin, and at its end. */
 #define ACK_LINE_EDGE 16
 /* From this part of a round on its line is asked, and as often as this in a round. */
 #define ACK_LINE_EARLY_PART 4
-#define ACK_LINE_QUESTIONS 256
+#define ACK_LINE_QUESTIONS 64
 /* What a line must be at least: longest gaps, a part of the minimum RTT. */
 #define ACK_LINE_GAPS 8
 #define ACK_LINE_RTT_PART 16
@@ -57,14 +59,12 @@ struct ack_line {
 	u64 first_us; /* arrival of the first ACK that began a round, had it come as quickly as any; with the receiver's clock then */
 	u64 begin_us; /* of the line's first ACK, and of its newest */
 	u64 end_us;
-	u64 last_us;	 /* of the newest ACK that acknowledged something */
 	u32 first_clock; /* 0: not known */
 	u32 begin_clock; /* the receiver's clock with these ACKs */
 	u32 end_clock;
-	u32 last_clock;
 	u32 begin_acked; /* bytes that the receiver had with them, modulo 2^32, as are the next four */
 	u32 end_acked;
-	u32 last_acked;
+	u32 last_acked;	 /* with the newest ACK */
 	u32 from;	 /* when the round began */
 	u32 asked_acked; /* when the line was asked last */
 	u32 bytes;	 /* of the round */
@@ -105,8 +105,6 @@ static __always_inline void ack_line_turn(struct ack_line *line, const struct ac
 	line->bytes = (u32)max_u64(unreceived_bytes(ack), 1);
 	line->last_acked = line->from;
 	line->asked_acked = line->from;
-	line->last_us = ack->now_us;
-	line->last_clock = ack->receiver_clock;
 	line->count = 0;
 	line->gap_us = 0;
 	line->clock_gap_us = 0;
@@ -210,22 +208,44 @@ static __always_inline void ack_line_sees_quicker(struct ack_line *line, const s
 		line->first_us -= ticked_us - late_us;
 }
 
-/* Whether this is a 256th of the round further than that. */
-static __always_inline bool ack_line_further(const struct ack_line *line, const struct ack *ack, u32 acked)
+/* What is a 64th of the round, bytes. */
+static __always_inline u32 ack_line_step(const struct ack_line *line)
 {
-	return received_bytes(ack) - acked >= line->bytes / ACK_LINE_QUESTIONS;
+	return line->bytes / ACK_LINE_QUESTIONS;
 }
 
-/* Takes an ACK of the line, which came so long after the one before. */
-static __always_inline void ack_line_add(struct ack_line *line, const struct ack *ack, u32 gap_us)
+/* Whether this is as much further than that. */
+static __always_inline bool ack_line_further(const struct ack_line *line, const struct ack *ack, u32 acked)
 {
-	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->last_clock);
+	return received_bytes(ack) - acked >= ack_line_step(line);
+}
 
+/*
+ * ACKs that have been passed over belong to the line. What the newest of them acknowledged is what this one does not, which
+ * may be by less than a segment.
+ */
+static __always_inline void ack_line_catches_up(struct ack_line *line, const struct doze *doze, const struct ack *ack)
+{
+	if (!doze->passed)
+		return;
+	line->last_acked = received_bytes(ack) - ack->acked * ack_mss(ack);
+	if (line->ended || !line->count)
+		return;
+	line->count += doze->passed;
+	line->end_us = ack->now_us - doze_pause_us(doze, ack->now_us);
+	line->end_clock = ack->receiver_clock - doze_ticks(doze, ack->receiver_clock);
+	line->end_acked = line->last_acked;
+	line->end_rtt_us = doze->last_rtt_us;
+}
+
+/* Takes an ACK of the line, which came so long after the one before on either clock. */
+static __always_inline void ack_line_add(struct ack_line *line, const struct ack *ack, u32 gap_us, u64 ticked_us)
+{
 	if (ack->rtt_us < 0)
 		return;
 	if (line->count) {
 		line->gap_us = (u32)max_u64(line->gap_us, gap_us);
-		line->clock_gap_us = (u32)max_u64(line->clock_gap_us, min_u64(ticked_us, ACK_LINE_TIME_MAX_US));
+		line->clock_gap_us = (u32)max_u64(line->clock_gap_us, ticked_us);
 	} else if (received_bytes(ack) - line->from < line->bytes / ACK_LINE_EDGE) {
 		return;
 	} else {
@@ -242,21 +262,21 @@ static __always_inline void ack_line_add(struct ack_line *line, const struct ack
 }
 
 /* Whether the receiver has waited with an ACK: for more than twice as long as with any other of the line. */
-static __always_inline bool ack_line_waited(const struct ack_line *line, const struct ack *ack, u32 gap_us)
+static __always_inline bool ack_line_waited(const struct ack_line *line, u32 gap_us, u64 ticked_us)
 {
-	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->last_clock);
-
 	return gap_us > 2 * (u64)line->gap_us || ticked_us > 2 * max_u64(line->clock_gap_us, ACK_LINE_TICK_US);
 }
 
 /* An ACK of the round, of which the line may not have ended: the rate, kB/s, 0: none. */
-static __always_inline u32 ack_line_take(struct ack_line *line, const struct ack *ack, u32 most_sent_pct)
+static __always_inline u32 ack_line_take(struct ack_line *line, const struct doze *doze, const struct ack *ack,
+					 u32 most_sent_pct)
 {
-	u32 gap_us = (u32)min_u64(ack->now_us - line->last_us, ACK_LINE_TIME_MAX_US);
+	u32 gap_us = (u32)min_u64(doze_pause_us(doze, ack->now_us), ACK_LINE_TIME_MAX_US);
+	u64 ticked_us = gap_us < ACK_LINE_TIME_MAX_US ? ack_line_ticks(doze_ticks(doze, ack->receiver_clock)) : gap_us;
 	u32 done = received_bytes(ack) - line->from;
 	u32 rate = 0;
 
-	if (done > line->bytes - line->bytes / ACK_LINE_EDGE && ack_line_waited(line, ack, gap_us)) {
+	if (done > line->bytes - line->bytes / ACK_LINE_EDGE && ack_line_waited(line, gap_us, ticked_us)) {
 		line->ended = 1;
 		return 0;
 	}
@@ -270,15 +290,17 @@ static __always_inline u32 ack_line_take(struct ack_line *line, const struct ack
 		line->asked_acked = received_bytes(ack);
 		rate = ack_line_rate(line, ack, most_sent_pct);
 	}
-	ack_line_add(line, ack, gap_us);
+	ack_line_add(line, ack, gap_us, ticked_us);
 	return rate;
 }
 
 /* One ACK: the rate that the line shows now, kB/s; 0: it shows none, or was not asked. */
-static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct ack *ack, u32 most_sent_pct)
+static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct doze *doze, const struct ack *ack,
+					   u32 most_sent_pct)
 {
 	u32 rate = 0;
 
+	ack_line_catches_up(line, doze, ack);
 	if (!line->begun || (s32)(received_bytes(ack) - line->from - line->bytes) > 0) {
 		if (line->begun)
 			rate = ack_line_rate(line, ack, most_sent_pct);
@@ -289,11 +311,29 @@ static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct a
 	if (received_bytes(ack) == line->last_acked)
 		return 0;
 	if (!line->ended)
-		rate = ack_line_take(line, ack, most_sent_pct);
+		rate = ack_line_take(line, doze, ack, most_sent_pct);
 	line->last_acked = received_bytes(ack);
-	line->last_us = ack->now_us;
-	line->last_clock = ack->receiver_clock;
 	return rate;
+}
+
+/*
+ * After an ACK that was looked at: for how long the line needs no more than the number of those that follow. While it lasts a
+ * longer gap ends that, or half of the longest where the line is to be asked.
+ */
+static __always_inline void ack_line_dozes(const struct ack_line *line, struct doze *doze, const struct ack *ack)
+{
+	u32 done = received_bytes(ack) - line->from;
+	bool asks = done > line->bytes / ACK_LINE_EARLY_PART && ack_line_further(line, ack, line->asked_acked);
+	bool lasts = line->count && !line->ended, begins = !line->count && !line->ended;
+	u32 part = begins ? line->bytes / ACK_LINE_EDGE : line->bytes;
+
+	doze->acked = (u32)ack->bytes_acked + (u32)min_u64(ack_line_step(line), part > done ? part - done : 0);
+	doze->pause_us = DOZE_PAUSE_MAX_US;
+	doze->ticks = DOZE_TICKS_MAX;
+	if (!lasts)
+		return;
+	doze->pause_us = (u32)min_u64(asks ? (line->gap_us + 1) / 2 : line->gap_us + 1, DOZE_PAUSE_MAX_US);
+	doze->ticks = (u32)min_u64(line->clock_gap_us / ACK_LINE_TICK_US + 1, DOZE_TICKS_MAX);
 }
 
 #endif

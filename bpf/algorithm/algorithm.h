@@ -34,6 +34,9 @@
  *                       RTT sample in this slow start changes the state or gets another verdict, as long as the parameters
  *                       are these; 0: the next one may (fuzzing compares)
  *
+ * Where it has TRAIT_DOZES, its state has a `struct doze doze` (doze.h), which says over which ACKs NAME_on_ack passes: these change
+ * nothing else, and get the verdict of the one before.
+ *
  * No floating point, no unbounded loop, no division by a value that can be zero, no comparison of times that breaks
  * when a counter wraps.
  */
@@ -219,5 +222,6 @@ static __always_inline void grow_slower(struct verdict *verdict, u32 *remainder,
 #define TRAIT_BASELINE 16	  /* looks at no signal of the path: others are compared with it */
 #define TRAIT_SLEEPS 32		  /* says until when it need not be asked */
 #define TRAIT_SLEEPS_BY_WINDOW 64 /* with it: until which window, in bytes, and not until which time */
+#define TRAIT_DOZES 128		  /* passes over ACKs of large windows */
 
 #endif

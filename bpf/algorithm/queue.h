@@ -4,8 +4,9 @@
  * round begins after a pause, with an empty queue, until the window is more than the path holds; from then on not even
  * the first ACKs of a round come back sooner than the queue lets them.
  *
- *   - The minimum of a round's first sixteenth, of sixteen samples at least, is evaluated: once in each round. Where a
- *     receiver acknowledges bursts as one there are not as many samples: four of the first half of a large round will do.
+ *   - The minimum of a round's first sixteenth, of sixteen samples at least, is evaluated: once in each round. No more than
+ *     twice as many are taken. Where a receiver acknowledges bursts as one there are fewer: four of the first half of a large
+ *     round will do.
  *   - Where ACKs pause, the bottleneck had nothing to send for as long as that, less what the segment after the pause waited in
  *     its queue: its RTT above that of the path. A link that stands still, as radio links do, and ACKs that come in bursts
  *     pause as well, but their segments have waited. Where it had nothing to send for an eighth of the RTT of the path, the
@@ -20,16 +21,16 @@
  * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, a threshold that is a part of the RTT, and a
  * base that moves with the path.
  *
- * Use: embed a struct queue, queue_restart it when slow start begins, queue_wants with every ACK, queue_add where that wants
- * it, queue_evaluate where that asks for it; `risen` counts the rounds in a row with that result, queue_base is the RTT of the path.
+ * Use: embed a struct queue, queue_restart it when slow start begins, queue_wants with every ACK that is looked at, queue_add where
+ * that wants it, queue_evaluate where that asks for it; `risen` counts the rounds in a row with that result, queue_base is the
+ * RTT of the path. queue_dozes says for how long none of it can change (doze.h).
  */
 #ifndef ONRAMP_QUEUE_H
 #define ONRAMP_QUEUE_H
 
-#include "round.h"
+#include "doze.h"
 
-#define QUEUE_READS                                                                                                    \
-	(ROUND_READS | READS(now_us) | READS(min_rtt_us) | READS(mss) | READS(acked) | READS(bytes_outstanding))
+#define QUEUE_READS (DOZE_READS | READS(min_rtt_us) | READS(mss) | READS(acked) | READS(bytes_outstanding))
 
 /* What of a round is evaluated: a fraction, and samples. */
 #define QUEUE_PART 16
@@ -53,10 +54,8 @@ struct queue {
 	u32 samples;	 /* of the round; all ones: it has been evaluated */
 	u32 risen;	 /* rounds in a row that began with a queue */
 	u32 base_us;	 /* RTT of the path when ACKs had paused last; 0: not yet */
-	u32 last_us;	 /* arrival of the newest ACK, modulo 2^32 */
 	u32 idle_us;	 /* longest that the bottleneck had nothing to send since a round was evaluated last */
 	u32 begun;	 /* whether there is a round */
-	u32 rtt_us;	 /* of the newest ACK that has one */
 	u32 step_us;	 /* least since the path became longer; 0: it has not since a round was evaluated last */
 };
 
@@ -68,7 +67,6 @@ static __always_inline void queue_restart(struct queue *queue)
 	queue->risen = 0;
 	queue->base_us = 0;
 	queue->idle_us = 0;
-	queue->rtt_us = ~0U;
 	queue->step_us = 0;
 }
 
@@ -103,12 +101,11 @@ static __always_inline void queue_evaluate(struct queue *queue, const struct ack
 	queue->step_us = 0;
 }
 
-/* The RTT of an ACK that came so long after the one before: whether the path has become longer in between. */
-static __always_inline void queue_sees_step(struct queue *queue, const struct ack *ack, u32 pause_us)
+/* The RTT of an ACK that came so long after another with that RTT: whether the path has become longer in between. */
+static __always_inline void queue_sees_step(struct queue *queue, const struct ack *ack, u32 pause_us, u32 before_us)
 {
-	u32 rtt_us = (u32)ack->rtt_us, before_us = queue->rtt_us;
+	u32 rtt_us = (u32)ack->rtt_us;
 
-	queue->rtt_us = rtt_us;
 	if (rtt_us < queue->step_us)
 		queue->step_us = rtt_us;
 	if (pause_us >= ack->min_rtt_us / QUEUE_RISE_PART && before_us <= queue_limit(queue_base(queue, ack)) &&
@@ -117,23 +114,22 @@ static __always_inline void queue_sees_step(struct queue *queue, const struct ac
 		queue->step_us = rtt_us;
 }
 
-/* One ACK: for how long the bottleneck had nothing to send before the segment that it acknowledges. */
-static __always_inline void queue_sees_pause(struct queue *queue, const struct ack *ack)
+/* An ACK with an RTT: for how long the bottleneck had nothing to send before the segment that it acknowledges. */
+static __always_inline void queue_sees_pause(struct queue *queue, const struct doze *doze, const struct ack *ack)
 {
-	u32 pause_us = (u32)ack->now_us - queue->last_us;
+	u32 pause_us = doze_pause_us(doze, ack->now_us);
 	s64 waited_us = (s64)ack->rtt_us - queue_base(queue, ack);
 
-	queue->last_us = (u32)ack->now_us;
-	if (ack->rtt_us >= 0)
-		queue_sees_step(queue, ack, pause_us);
-	if (queue->begun && ack->rtt_us >= 0 && waited_us < pause_us)
+	queue_sees_step(queue, ack, pause_us, doze->last_rtt_us);
+	if (queue->begun && waited_us < pause_us)
 		queue->idle_us = (u32)max_u64(queue->idle_us, pause_us - (u64)(waited_us > 0 ? waited_us : 0));
 }
 
 /* The same ACK. True: its RTT counts, of a round that has not been evaluated. */
-static __always_inline bool queue_wants(struct queue *queue, const struct ack *ack)
+static __always_inline bool queue_wants(struct queue *queue, const struct doze *doze, const struct ack *ack)
 {
-	queue_sees_pause(queue, ack);
+	if (ack->rtt_us >= 0)
+		queue_sees_pause(queue, doze, ack);
 	if (!queue->begun || round_is_over(queue->round_end, ack)) {
 		queue->begun = 1;
 		queue->round_bytes = ack->bytes_outstanding;
@@ -156,6 +152,23 @@ static __always_inline bool queue_add(struct queue *queue, const struct ack *ack
 		return left <= queue->round_bytes - queue->round_bytes / QUEUE_PART;
 	return queue->samples >= QUEUE_FEW && queue->round_bytes / QUEUE_LARGE >= ack_mss(ack) &&
 	       left <= queue->round_bytes / 2;
+}
+
+/*
+ * After an ACK that was looked at, and `doze` is set: what is evaluated needs samples, one in a 32nd of the part that it is of. Else it
+ * is enough to know for how long the bottleneck had nothing to send, and when the path becomes longer, and short pauses
+ * change neither.
+ */
+static __always_inline void queue_dozes(const struct queue *queue, struct doze *doze, const struct ack *ack)
+{
+	if (queue->risen || queue->step_us) {
+		doze->pause_us = 0;
+		return;
+	}
+	if (queue->samples != QUEUE_EVALUATED)
+		doze_at_most(doze, ack, queue->round_bytes / QUEUE_PART / (2 * QUEUE_SAMPLES));
+	doze_at_most(doze, ack, queue->round_end - (u32)ack->bytes_acked);
+	doze->pause_us = (u32)min_u64(doze->pause_us, ack->min_rtt_us / (2 * QUEUE_IDLE_PART));
 }
 
 #endif

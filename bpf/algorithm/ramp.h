@@ -17,6 +17,7 @@
  *   - Slow start ends when the window is at the target.
  *   - Whether there is an estimate or not, slow start ends when two rounds in a row began with a queue (queue.h); after
  *     the first the window grows by a quarter.
+ *   - Of a large window one ACK in a 64th of a round is looked at, and those that a pause precedes (doze.h).
  *
  * Loss is answered by the base. The exit leaves the window as it is, and nothing in it that would keep CUBIC from finding
  * more: it has seen no loss, and grows by up to 5 % in a round trip.
@@ -49,12 +50,14 @@ enum ramp_outcome {
 	X(RAMP_QUEUED, queued, "the round began with a queue: slower")
 
 struct ramp {
+	struct doze doze;
 	struct ack_line line;
 	struct queue queue;
 	u32 estimate;	/* kB/s; 0: none */
 	u32 target;	/* window at which to leave, segments; 0: none */
 	u32 remainder;	/* segments acknowledged towards the next of slower growth */
 	u32 guided;	/* whether the window has been an eighth of the target */
+	u32 rate;	/* kB/s at which data leave; 0: as the host has it */
 	u32 updated_at; /* bytes that the receiver had when the last two were made, modulo 2^32 */
 };
 
@@ -69,7 +72,7 @@ struct ramp {
 #define RAMP_TRACK(X) TRACK_WINDOW(X, "exit window", state->target)
 #define RAMP_PICTURE(GAUGE, BARS, PHASE)
 
-#define RAMP_TRAITS (TRAIT_PACES | TRAIT_LIMITS_GROWTH)
+#define RAMP_TRAITS (TRAIT_PACES | TRAIT_LIMITS_GROWTH | TRAIT_DOZES)
 #define RAMP_READS (ACK_LINE_READS | QUEUE_READS | PACING_READS)
 
 struct ramp_params {
@@ -92,12 +95,14 @@ struct ramp_params {
 
 static __always_inline void ramp_restart(struct ramp *state)
 {
+	doze_restart(&state->doze);
 	ack_line_restart(&state->line);
 	queue_restart(&state->queue);
 	state->estimate = 0;
 	state->target = 0;
 	state->remainder = 0;
 	state->guided = 0;
+	state->rate = 0;
 }
 
 LOSS_LEFT_TO_BASE(ramp)
@@ -109,7 +114,7 @@ static __always_inline u32 ramp_gap(const struct ramp *state)
 }
 
 /*
- * Segments at which to leave, and whether what is sent is paced. Asked with every new estimate and round, and once in a 256th
+ * Segments at which to leave, and whether what is sent is paced. Asked with every new estimate and round, and once in a 64th
  * of a round, in which the window grows by as much at most.
  */
 __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, const struct ack *ack)
@@ -129,12 +134,13 @@ __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, co
 	return 0;
 }
 
-static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_params *params, const struct ack *ack,
-					struct verdict *verdict)
+/* Looks at an ACK: the estimate, whether the round began with a queue, and what follows of both. */
+static __always_inline void ramp_looks(struct ramp *state, const struct ramp_params *params, const struct ack *ack)
 {
-	u32 rate = ack_line_on_ack(&state->line, ack, state->guided ? RAMP_SENT_GUIDED_PCT : RAMP_SENT_PCT);
-	bool evaluated =
-		queue_wants(&state->queue, ack) && queue_add(&state->queue, ack, ack_line_return_us(&state->line, ack));
+	u32 most_sent_pct = state->guided ? RAMP_SENT_GUIDED_PCT : RAMP_SENT_PCT;
+	u32 rate = ack_line_on_ack(&state->line, &state->doze, ack, most_sent_pct);
+	bool evaluated = queue_wants(&state->queue, &state->doze, ack) &&
+			 queue_add(&state->queue, ack, ack_line_return_us(&state->line, ack));
 
 	if (evaluated)
 		queue_evaluate(&state->queue, ack);
@@ -142,24 +148,50 @@ static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_pa
 		state->estimate = rate;
 	if (state->estimate && (evaluated || rate || ack_line_further(&state->line, ack, state->updated_at)))
 		ramp_aim(state, params, ack);
-	if (!state->guided) {
-		verdict->outcome = RAMP_BLIND;
-		verdict->pacing_rate = pacing_young(ack);
-	} else {
-		verdict->outcome = RAMP_GUIDED;
-		verdict->pacing_rate = (u64)state->estimate * 10 * RAMP_GAIN_PCT;
-		if (ack->cwnd >= state->target) {
-			verdict->outcome = OUTCOME_EXIT;
-			verdict->ssthresh = state->target;
-			return;
-		}
-	}
-	if (state->queue.risen >= RAMP_QUEUED_ROUNDS) {
+	if (state->guided)
+		state->rate = (u32)((u64)state->estimate * RAMP_GAIN_PCT / 100);
+	else
+		state->rate = (u32)((pacing_young(ack) + 999) / 1000);
+	doze_looks(&state->doze, ack);
+}
+
+/* For how long the verdict stays as it is, where a window is large enough. */
+static __always_inline void ramp_dozes(struct ramp *state, const struct ack *ack)
+{
+	u32 step = ack_line_step(&state->line);
+
+	if (step < 2 * ack_mss(ack))
+		return;
+	ack_line_dozes(&state->line, &state->doze, ack);
+	queue_dozes(&state->queue, &state->doze, ack);
+	if (state->estimate)
+		doze_at_most(&state->doze, ack, step - (received_bytes(ack) - state->updated_at));
+	if (state->guided)
+		doze_at_most(&state->doze, ack, (u64)(state->target - ack->cwnd) * ack_mss(ack));
+}
+
+static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_params *params, const struct ack *ack,
+					struct verdict *verdict)
+{
+	bool passes = doze_passes_over(&state->doze, ack);
+
+	if (!passes)
+		ramp_looks(state, params, ack);
+	verdict->outcome = state->guided ? RAMP_GUIDED : RAMP_BLIND;
+	verdict->pacing_rate = (u64)state->rate * 1000;
+	if (passes)
+		return;
+	if (state->guided && ack->cwnd >= state->target) {
+		verdict->outcome = OUTCOME_EXIT;
+		verdict->ssthresh = state->target;
+	} else if (state->queue.risen >= RAMP_QUEUED_ROUNDS) {
 		verdict->outcome = OUTCOME_EXIT;
 		verdict->ssthresh = ack->cwnd;
 	} else if (state->queue.risen) {
 		verdict->outcome = RAMP_QUEUED;
 		grow_slower(verdict, &state->remainder, ack->acked, RAMP_SLOW);
+	} else {
+		ramp_dozes(state, ack);
 	}
 }
 

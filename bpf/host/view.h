@@ -110,6 +110,11 @@ static __always_inline void stop_pacing(struct sock *sk)
 	sk->paced = 0;
 }
 
+static __always_inline bool view_in_order(const struct sock *sk)
+{
+	return (u64)sk->in_flight * sk->mss >= sk->bytes_outstanding;
+}
+
 /* The bases of the host end slow start at the threshold. */
 static __always_inline bool base_controls(void)
 {

@@ -72,6 +72,11 @@ static __always_inline u32 view_in_flight(const struct sock *sk)
 	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
+static __always_inline bool view_in_order(const struct sock *sk)
+{
+	return !tcp_view(sk)->sacked_out;
+}
+
 static __always_inline u32 view_rate_delivered(const struct sock *sk)
 {
 	return tcp_view(sk)->rate_delivered;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the last verdict says of each ACK that grows the window and of each burst that is sent. */
+/*
+ * What the last verdict says of each ACK that grows the window and of each burst that is sent. A flow that sleeps (sleep.h) needs
+ * some of it for what its algorithm keeps.
+ */
 #ifndef ONRAMP_SHELL_LIMITS_H
 #define ONRAMP_SHELL_LIMITS_H
 
@@ -15,13 +18,13 @@ enum limits_flag {
 
 struct limits {
 	u32 pacing_rate; /* PACING_RATE_UNIT bytes per second, rounded up; 0: none */
-	u32 filled_us;	 /* monotonic time modulo 2^32 at which the window is filled after a paced slow start */
-	u16 growth;	 /* segments, with LIMITS_GROWTH */
-	u8 flags;	 /* enum limits_flag */
-	u8 rounds;	 /* since the last probe (probe.h) or reduction */
-	u32 round_end;	 /* with AFTER_PROBE: bytes acknowledged when the round is over, modulo 2^32 */
-	u32 first_end;	 /* with LIMITS_FIRST: bytes sent when the first window is, modulo 2^32 */
-	u32 queue_us;	 /* with AFTER_FLOOR: the largest queue that a reduction has met */
+	u32 filled_us; /* monotonic time modulo 2^32 at which the window is filled after a paced slow start; asleep: doze.last_us */
+	u16 growth;    /* segments, with LIMITS_GROWTH; asleep: doze.passed */
+	u8 flags;      /* enum limits_flag */
+	u8 rounds;     /* since the last probe (probe.h) or reduction */
+	u32 round_end; /* with AFTER_PROBE: bytes acknowledged when the round is over, modulo 2^32 */
+	u32 first_end; /* with LIMITS_FIRST: bytes sent when the first window is, modulo 2^32; asleep: doze.last_rtt_us */
+	u32 queue_us; /* with AFTER_FLOOR: the largest queue that a reduction has met */
 };
 
 /* 32 bits of it hold 274 GB/s. */

@@ -26,6 +26,8 @@ static __always_inline u32 view_in_flight(const struct sock *sk);
 static __always_inline u32 view_lost(const struct sock *sk);
 /* Segments that are believed lost and have not arrived since. */
 static __always_inline u32 view_lost_out(const struct sock *sk);
+/* Whether the receiver has nothing out of order, as far as it has said (SACK). */
+static __always_inline bool view_in_order(const struct sock *sk);
 /* The newest sample of the delivery rate: segments, and the time in which they were delivered; 0: none yet. */
 static __always_inline u32 view_rate_delivered(const struct sock *sk);
 static __always_inline u32 view_rate_interval_us(const struct sock *sk);

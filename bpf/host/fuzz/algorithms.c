@@ -129,14 +129,41 @@ static u64 sleeps_until(const struct flow *flow, const struct ack_payload *paylo
 	return 0;
 }
 
-/* An ACK that is slept through has taken its way all the same. `changed`: socket or flow. */
-static void require_slept(const struct flow *flow, const struct sleep *sleep, bool called, bool changed,
+/* Algorithms with TRAIT_DOZES. */
+#define DOZERS(X) X(ramp)
+#define DOZE_OF(alg)                                                                                                   \
+	if (!strcmp(flow->row->name, #alg))                                                                            \
+		return &((struct alg *)state)->doze;
+
+static struct doze *doze_of(const struct flow *flow, void *state)
+{
+	DOZERS(DOZE_OF)
+	require(false, flow, 0, 0, "TRAIT_DOZES, and not among DOZERS");
+	return 0;
+}
+
+static void falls_asleep(const struct flow *flow, struct sender *sender, const struct ack_payload *payload)
+{
+	sender->sleep.uncounted = payload->verdict.outcome;
+	if (flow->traits & TRAIT_DOZES)
+		sleep_keeps(&sender->sleep, &sender->dozing, doze_of(flow, flow->state));
+	else
+		sender->sleep.until = sleeps_until(flow, payload);
+}
+
+/*
+ * An ACK that is slept through has taken its way all the same. The algorithm that sleeps has the state from before, but for what the
+ * shell has kept of a doze. `changed`: socket or flow.
+ */
+static void require_slept(const struct flow *flow, const struct sender *sender, bool called, bool changed,
 			  const struct ack_payload *payload)
 {
 #define REQUIRE(condition, what) require(condition, flow, &payload->ack, called ? &payload->verdict : 0, what)
+	if (flow->traits & TRAIT_DOZES)
+		*doze_of(flow, flow->asleep) = sleep_doze(&sender->sleep, &sender->dozing);
 	REQUIRE(!memcmp(flow->asleep, flow->state, flow->row->state_size), "a state that changes asleep");
 	REQUIRE(!changed, "a shell that acts asleep");
-	REQUIRE(!called || payload->verdict.outcome == sleep->uncounted, "another outcome asleep");
+	REQUIRE(!called || payload->verdict.outcome == sender->sleep.uncounted, "another outcome asleep");
 #undef REQUIRE
 }
 
@@ -180,7 +207,7 @@ static void acknowledge(struct flow *flow, struct sender *sender, struct arrival
 		bool asleep;
 
 		sender_is_acknowledged(sender, arrival);
-		asleep = sleep_lasts(&sender->sk, &sender->sleep, sender->sample_us, flow->traits);
+		asleep = sleep_lasts(&sender->sk, &sender->sleep, &sender->dozing, sender->sample_us, flow->traits);
 		if (!asleep)
 			sender->sleep.until = 0;
 		memcpy(&before, sender, sizeof(before));
@@ -198,11 +225,9 @@ static void acknowledge(struct flow *flow, struct sender *sender, struct arrival
 			require_applied(flow, &sender->sk, &payload);
 		}
 		if (asleep) {
-			require_slept(flow, &sender->sleep, payload.called, memcmp(&before, sender, sizeof(before)),
-				      &payload);
+			require_slept(flow, sender, payload.called, memcmp(&before, sender, sizeof(before)), &payload);
 		} else if (may_sleep(&shell, &step, &payload)) {
-			sender->sleep.uncounted = payload.verdict.outcome;
-			sender->sleep.until = sleeps_until(flow, &payload);
+			falls_asleep(flow, sender, &payload);
 		}
 		sender_grows(sender);
 	}

@@ -14,10 +14,11 @@
 struct sender {
 	struct sock sk;
 	struct shell_flow flow;
-	struct sleep sleep; /* as the kernel would have it: every ACK takes its way all the same */
-	u32 rtt_us;	    /* of the empty path */
-	u32 acked;	    /* segments, by the newest ACK */
-	s32 sample_us;	    /* its RTT, or NO_RTT */
+	struct sleep sleep;   /* as the kernel would have it: every ACK takes its way all the same */
+	struct limits dozing; /* likewise, of what sleep needs of the limits */
+	u32 rtt_us;	      /* of the empty path */
+	u32 acked;	      /* segments, by the newest ACK */
+	s32 sample_us;	      /* its RTT, or NO_RTT */
 };
 
 static void sender_begin(struct sender *sender, struct input *input, u32 traits)

@@ -258,11 +258,11 @@ fn the_receivers_clock_sees_through_batches() {
     }
 }
 
-/// The window is looked at with every ACK, what it is compared with once in a 256th of a round.
+/// The window is compared with every ACK that is looked at, what it is compared with is made anew once in a 64th of a round.
 #[test]
-fn the_target_is_made_anew_in_each_256th_of_a_round() {
+fn the_target_is_made_anew_in_each_64th_of_a_round() {
     let (mut rounds, _) = measured(RATE, TARGET / 16);
-    rounds.ack.bytes_outstanding = 256 * BYTES as u32;
+    rounds.ack.bytes_outstanding = 64 * BYTES as u32;
     rest(&mut rounds);
     rounds.next(1_000, BYTES);
     rounds.next(1_000, BYTES);
@@ -272,7 +272,7 @@ fn the_target_is_made_anew_in_each_256th_of_a_round() {
     let verdict = rounds.next(1, 1);
     assert_eq!(rounds.name(&verdict), "guided");
     rounds.ack.cwnd = rounds.read("target");
-    assert_eq!(rounds.next(1, 1).ssthresh, rounds.ack.cwnd);
+    assert_eq!(rounds.next(1_000, BYTES).ssthresh, rounds.ack.cwnd);
 }
 
 /// Acknowledgments come at the pace of the way back, 1 ms apart, of data that arrived as they were sent, 0.6 ms apart; the

@@ -12,8 +12,13 @@ pub fn paired_sequence(random: &mut Random) -> Vec<Ack> {
     if random.once_in(2) { trains(random, acks) } else { acks }
 }
 
-/// These ACKs in rounds, each at the rate of a bottleneck, more or less, with pauses between them.
-pub fn trains(random: &mut Random, mut acks: Vec<Ack>) -> Vec<Ack> {
+/// [`trains_of`] up to 32 ACKs.
+pub fn trains(random: &mut Random, acks: Vec<Ack>) -> Vec<Ack> {
+    trains_of(random, acks, 30)
+}
+
+/// These ACKs in rounds of so many and two more at most, each at the rate of a bottleneck, more or less, with pauses between them.
+pub fn trains_of(random: &mut Random, mut acks: Vec<Ack>, longest: u64) -> Vec<Ack> {
     let Some(first) = acks.first().copied() else { return acks };
     let (mut now_us, mut bytes_acked) = (first.now_us, first.bytes_acked);
     let base_us = 1 + (random.below(1 << 24) >> random.below(12));
@@ -26,7 +31,7 @@ pub fn trains(random: &mut Random, mut acks: Vec<Ack>) -> Vec<Ack> {
         let begins = left == 0;
         if begins {
             now_us += random.below(50) * gap_us;
-            left = 3 + random.below(30);
+            left = 3 + random.below(longest);
             late_us = 0;
             if mixed && random.once_in(3) {
                 gap_us = 2 + random.below(1_000);

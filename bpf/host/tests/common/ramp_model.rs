@@ -3,7 +3,7 @@
 use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find, growth};
 
 use super::differential;
-use super::pair_traffic::paired_sequence;
+use super::pair_traffic::{paired_acks, paired_sequence, trains_of};
 use super::random::Random;
 
 /// The parameter.
@@ -27,9 +27,49 @@ const LONGEST: u64 = 1 << 25;
 /// A tick of the receiver's clock, microseconds.
 const TICK: u64 = 1_000;
 /// Parts of a round in each of which a line is asked once, at most.
-const PARTS: u64 = 256;
+const PARTS: u64 = 64;
 /// Fastest, kB/s.
 const FASTEST: u64 = 1 << 24;
+
+/// The ACK before, whether it was looked at or passed over; the RTT of the newest that had one.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    arrival: u64,
+    clock: u32,
+    rtt: Option<u64>,
+}
+
+impl Before {
+    /// Time since, as far as 32 bits say.
+    fn pause(&self, ack: &Ack) -> u64 {
+        ack.now_us.wrapping_sub(self.arrival) & u64::from(u32::MAX)
+    }
+
+    /// Ticks of the receiver's clock since, as far as 16 bits say.
+    fn ticks(&self, ack: &Ack) -> u32 {
+        ack.receiver_clock.wrapping_sub(self.clock) & 0xffff
+    }
+}
+
+/// Which ACKs are passed over, and how many have been since one was looked at.
+struct Doze {
+    /// Bytes acknowledged, time, ticks with which it is over.
+    acked: u64,
+    pause: u64,
+    ticks: u32,
+    passed: usize,
+}
+
+impl Doze {
+    fn passes(&self, before: &Before, ack: &Ack) -> bool {
+        received(ack) == ack.bytes_acked
+            && ack.bytes_acked < self.acked
+            && ack.rtt_us >= 0
+            && before.pause(ack) < self.pause
+            && before.ticks(ack) < self.ticks
+            && self.passed < 65_535
+    }
+}
 
 /// Sent bytes that the receiver does not have.
 fn missing(ack: &Ack) -> u64 {
@@ -53,7 +93,8 @@ struct Point {
 struct Round {
     from: u64,
     bytes: u64,
-    last: (u64, u64, u32),
+    /// Bytes received with the newest ACK.
+    last: u64,
     points: Vec<Point>,
     /// Bytes acknowledged when the line was asked last.
     asked: u64,
@@ -143,7 +184,7 @@ impl Line {
         self.round = Some(Round {
             from: received(ack),
             bytes: missing(ack).max(1),
-            last: (received(ack), ack.now_us, ack.receiver_clock),
+            last: received(ack),
             points: Vec::new(),
             asked: received(ack),
             gap: 0,
@@ -152,8 +193,21 @@ impl Line {
         });
     }
 
-    /// One ACK: the rate, if the line was asked and shows one.
-    fn on_ack(&mut self, ack: &Ack, most_sent: i64) -> Option<u64> {
+    /// ACKs were passed over before this one, which says what they acknowledged.
+    fn catch_up(&mut self, passed: usize, before: &Before, ack: &Ack) {
+        let Some(round) = self.round.as_mut().filter(|_| passed > 0) else { return };
+        round.last = received(ack).wrapping_sub(u64::from(ack.acked) * u64::from(ack.mss));
+        if !round.ended && !round.points.is_empty() {
+            let clock = ack.receiver_clock.wrapping_sub(before.ticks(ack));
+            let arrival = ack.now_us.wrapping_sub(before.pause(ack));
+            let rtt = before.rtt.unwrap() as i64;
+            let point = Point { acked: round.last, arrival, clock, rtt };
+            round.points.extend(std::iter::repeat_n(point, passed));
+        }
+    }
+
+    /// One ACK that is looked at: the rate, if the line was asked and shows one.
+    fn on_ack(&mut self, ack: &Ack, before: &Before, most_sent: i64) -> Option<u64> {
         let begins = self.round.as_ref().is_none_or(|round| received(ack) > round.from + round.bytes);
         if let (false, Some((arrived, ticked)), Some(true)) =
             (begins, self.since(ack), self.clock_agrees(ack))
@@ -167,12 +221,12 @@ impl Line {
             return rate;
         }
         let round = self.round.as_mut().unwrap();
-        if received(ack) == round.last.0 {
+        if received(ack) == round.last {
             return None;
         }
-        let gap = (ack.now_us - round.last.1).min(LONGEST);
-        let ticks = u64::from(ack.receiver_clock.wrapping_sub(round.last.2)) * TICK;
-        round.last = (received(ack), ack.now_us, ack.receiver_clock);
+        let gap = before.pause(ack).min(LONGEST);
+        let ticks = if gap < LONGEST { u64::from(before.ticks(ack)) * TICK } else { gap };
+        round.last = received(ack);
         if round.ended {
             return None;
         }
@@ -192,7 +246,7 @@ impl Line {
             round.asked = received(ack);
             rate = self.rate(ack, most_sent);
         }
-        self.add(ack, gap, ticks.min(LONGEST));
+        self.add(ack, gap, ticks);
         rate
     }
 
@@ -211,6 +265,22 @@ impl Line {
             clock: ack.receiver_clock,
             rtt: ack.rtt_us.into(),
         });
+    }
+
+    /// For how long the ACKs after this one need only be counted; none where not even that is enough.
+    fn doze(&self, ack: &Ack) -> Option<Doze> {
+        let round = self.round.as_ref().filter(|round| round.bytes / PARTS >= 2 * u64::from(ack.mss))?;
+        let done = received(ack) - round.from;
+        let asks = done > round.bytes / 4 && round.further(ack, round.asked);
+        let ticks = (round.clock_gap / TICK) as u32 + 1;
+        let (part, pause, ticks) = match (round.ended, round.points.is_empty(), asks) {
+            (true, ..) => (round.bytes, u64::MAX, u32::MAX),
+            (_, true, _) => (round.bytes / 16, u64::MAX, u32::MAX),
+            (.., true) => (round.bytes, round.gap.div_ceil(2), ticks),
+            (.., false) => (round.bytes, round.gap + 1, ticks),
+        };
+        let acked = ack.bytes_acked + (round.bytes / PARTS).min(part.saturating_sub(done));
+        Some(Doze { acked, pause: pause.min((1 << 24) - 1), ticks: ticks.min(255), passed: 0 })
     }
 
     /// The longest gap of the round before or of the one in progress.
@@ -235,10 +305,7 @@ struct Queue {
     risen: u32,
     /// RTT of the path, as the last round after a pause showed it.
     base: Option<u64>,
-    last: Option<u64>,
     idle: u64,
-    /// RTT of the newest ACK that has one.
-    rtt: Option<u64>,
     /// All RTTs since the path became longer, if it has since a round was evaluated.
     since_step: Option<Vec<u64>>,
 }
@@ -249,28 +316,26 @@ impl Queue {
     }
 
     /// A quarter more than with the ACK before, which saw no queue, for no more than an eighth of what is outstanding: a step.
-    fn sees_step(&mut self, ack: &Ack, passed: u64, rtt: u64) {
+    fn sees_step(&mut self, ack: &Ack, passed: u64, rtt: u64, before: Option<u64>) {
         let few = u64::from(ack.acked) * u64::from(ack.mss.max(1)) * 8 <= u64::from(ack.bytes_outstanding);
         let paused = passed >= u64::from(ack.min_rtt_us / 4);
-        let step = self.rtt.is_some_and(|before| before <= risen(self.base(ack)) && rtt > risen(before));
+        let step = before.is_some_and(|before| before <= risen(self.base(ack)) && rtt > risen(before));
         if few && paused && step {
             self.since_step = Some(Vec::new());
         }
         if let Some(rtts) = &mut self.since_step {
             rtts.push(rtt);
         }
-        self.rtt = Some(rtt);
     }
 
     /// Whether the round has been judged with this ACK, which the way back has delayed by so much.
-    fn on_ack(&mut self, ack: &Ack, returning: u64) -> bool {
-        let passed = self.last.map_or(0, |last| ack.now_us.wrapping_sub(last) & u64::from(u32::MAX));
+    fn on_ack(&mut self, ack: &Ack, before: &Before, returning: u64) -> bool {
         if let Ok(rtt) = u64::try_from(ack.rtt_us) {
-            self.idle = self.idle.max(passed.saturating_sub(rtt.saturating_sub(self.base(ack))));
-        }
-        self.last = Some(ack.now_us);
-        if let Ok(rtt) = u64::try_from(ack.rtt_us) {
-            self.sees_step(ack, passed, rtt);
+            let passed = before.pause(ack);
+            if self.round.is_some() {
+                self.idle = self.idle.max(passed.saturating_sub(rtt.saturating_sub(self.base(ack))));
+            }
+            self.sees_step(ack, passed, rtt, before.rtt);
         }
         if self.round.is_none_or(|(from, bytes)| ack.bytes_acked > from + bytes) {
             self.round = Some((ack.bytes_acked, ack.bytes_outstanding.into()));
@@ -301,17 +366,30 @@ impl Queue {
         }
         true
     }
+
+    /// Whether the ACKs of this doze, cut short, can change nothing here.
+    fn dozes(&self, ack: &Ack, doze: Doze) -> Option<Doze> {
+        let (from, bytes) = self.round.filter(|_| self.risen == 0 && self.since_step.is_none())?;
+        let sample = if self.evaluated { u64::MAX } else { ack.bytes_acked + bytes / 16 / 32 };
+        let pause = doze.pause.min(u64::from(ack.min_rtt_us / 16));
+        let acked = doze.acked.min(from + bytes).min(sample);
+        Some(Doze { acked, pause, ..doze })
+    }
 }
 
 /// One flow.
 #[derive(Default)]
 pub struct Model {
+    before: Before,
+    doze: Option<Doze>,
     line: Line,
     queue: Queue,
     estimate: Option<u64>,
     target: u64,
     remainder: u64,
     guided: bool,
+    /// Of data in flight, kB/s.
+    rate: u64,
     /// Bytes acknowledged when target and guidance were decided.
     aimed: u64,
 }
@@ -320,7 +398,8 @@ impl differential::Model for Model {
     type Settings = Settings;
 
     fn acks(random: &mut Random) -> Vec<Ack> {
-        let mut acks = paired_sequence(random);
+        let large = random.once_in(200);
+        let mut acks = if large { large_rounds(random) } else { paired_sequence(random) };
         clocks(random, &mut acks);
         acks
     }
@@ -333,6 +412,21 @@ impl differential::Model for Model {
         let line = Line { first: self.line.first, ..Line::default() };
         *self = Self { line, ..Self::default() };
     }
+}
+
+/// Rounds of hundreds of ACKs, of which most are passed over: nothing is out of order, and little else happens.
+fn large_rounds(random: &mut Random) -> Vec<Ack> {
+    let acks = paired_acks(random, 4_000);
+    let longest = 200 + random.below(1_500);
+    let mut acks = trains_of(random, acks, longest);
+    for ack in &mut acks {
+        if !random.once_in(50) {
+            ack.flags &= !ack_flag::APP_LIMITED;
+            ack.rtt_us = ack.rtt_us.max(1);
+            ack.in_flight = ack.bytes_outstanding / ack.mss.max(1) + 1;
+        }
+    }
+    acks
 }
 
 /// Gives the ACKs a receiver's clock: of milliseconds, or not, or none; and on some the sender is held by the application.
@@ -360,33 +454,68 @@ impl Model {
         self.remainder = counted % 4;
     }
 
-    /// One ACK: the verdict, its outcome by name.
-    pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
-        let rate = self.line.on_ack(ack, if self.guided { 90 } else { 80 }).filter(|rate| *rate > 0);
+    fn look(&mut self, set: &Settings, ack: &Ack) {
+        let passed = self.doze.take().map_or(0, |doze| doze.passed);
+        self.line.catch_up(passed, &self.before, ack);
+        let most_sent = if self.guided { 90 } else { 80 };
+        let rate = self.line.on_ack(ack, &self.before, most_sent).filter(|rate| *rate > 0);
         let returning = self.line.returning(ack);
-        let evaluated = self.queue.on_ack(ack, returning);
+        let evaluated = self.queue.on_ack(ack, &self.before, returning);
         self.estimate = rate.or(self.estimate);
-        let window = u64::from(ack.cwnd);
         let further = self.line.round.as_ref().is_some_and(|round| round.further(ack, self.aimed));
         if let Some(estimate) = self.estimate.filter(|_| rate.is_some() || evaluated || further) {
             let rtt = (self.queue.base(ack) + self.line.gap() + returning).min(1 << 29);
             let segments = estimate * rtt / 1_000 / u64::from(ack.mss) * set.exit / 100;
             self.target = segments.clamp(10, 0x7fff_fffe);
-            self.guided |= window * 8 >= self.target;
+            self.guided |= u64::from(ack.cwnd) * 8 >= self.target;
             self.aimed = received(ack);
         }
-        let mut verdict = Verdict::default();
+        let bytes = (u64::from(ack.cwnd) * u64::from(ack.mss)).min(1 << 40);
+        let young = (bytes * 1_000_000).checked_div(ack.min_rtt_us.into()).unwrap_or(0).min(1 << 34);
+        self.rate = match (self.guided, ack.flags & ack_flag::PACED) {
+            (true, _) => self.estimate.unwrap_or(0) * 12 / 10,
+            (_, 0) => 0,
+            _ => (16 * young).div_ceil(1_000),
+        };
+    }
+
+    /// Until when the verdict stays as it is.
+    fn dozes(&self, ack: &Ack) -> Option<Doze> {
+        let mut doze = self.line.doze(ack).and_then(|doze| self.queue.dozes(ack, doze))?;
+        if self.estimate.is_some() {
+            let step = self.line.round.as_ref().map_or(0, |round| round.bytes / PARTS);
+            doze.acked = doze.acked.min(ack.bytes_acked + step - (received(ack) - self.aimed));
+        }
         if !self.guided {
-            let bytes = (window * u64::from(ack.mss)).min(1 << 40);
-            if ack.flags & ack_flag::PACED != 0 && ack.min_rtt_us > 0 {
-                verdict.pacing_rate = 16 * (bytes * 1_000_000 / u64::from(ack.min_rtt_us)).min(1 << 34);
-            }
+            return Some(doze);
+        }
+        let left = (self.target - u64::from(ack.cwnd)) * u64::from(ack.mss);
+        Some(Doze { acked: doze.acked.min(ack.bytes_acked + left), ..doze })
+    }
+
+    /// One ACK: the verdict, its outcome by name.
+    pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
+        let passes = self.doze.as_ref().is_some_and(|doze| doze.passes(&self.before, ack));
+        if passes {
+            self.doze.as_mut().unwrap().passed += 1;
         } else {
-            verdict.pacing_rate = self.estimate.unwrap_or(0) * 1_200;
-            if window >= self.target {
-                verdict.ssthresh = self.target as u32;
-                return ("exit", verdict);
-            }
+            self.look(set, ack);
+        }
+        let rtt = u64::try_from(ack.rtt_us).ok().or(self.before.rtt);
+        self.before = Before { arrival: ack.now_us, clock: ack.receiver_clock, rtt };
+        let (name, verdict) = self.verdict(ack, passes);
+        if !passes && matches!(name, "guided" | "blind") {
+            self.doze = self.dozes(ack);
+        }
+        (name, verdict)
+    }
+
+    fn verdict(&mut self, ack: &Ack, passes: bool) -> (&'static str, Verdict) {
+        let window = u64::from(ack.cwnd);
+        let mut verdict = Verdict { pacing_rate: self.rate * 1_000, ..Verdict::default() };
+        if self.guided && !passes && window >= self.target {
+            verdict.ssthresh = self.target as u32;
+            return ("exit", verdict);
         }
         match self.queue.risen {
             0 => (if self.guided { "guided" } else { "blind" }, verdict),

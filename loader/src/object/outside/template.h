@@ -32,7 +32,7 @@
 	  TRACK_UNLESS_0(newname_limit_us(params, ack)))
 #define NEWNAME_PICTURE(GAUGE, BARS, PHASE)
 
-/* TRAIT_LIMITS_GROWTH, TRAIT_PACES, TRAIT_ALWAYS, TRAIT_BASELINE, TRAIT_SLEEPS (algorithm.h), and the fields of an ACK that are read. */
+/* TRAIT_LIMITS_GROWTH, TRAIT_PACES, TRAIT_ALWAYS, TRAIT_BASELINE, TRAIT_SLEEPS, TRAIT_DOZES (algorithm.h), and the fields of an ACK that are read. */
 #define NEWNAME_TRAITS 0
 #define NEWNAME_READS (READS(bytes_acked) | READS(bytes_sent) | READS(rtt_us) | READS(min_rtt_us) | READS(cwnd))
 
