@@ -62,6 +62,8 @@ fn bindings() -> Result<(), String> {
             "ack_step",
             "growth_step",
             "loss_step",
+            "startup",
+            "startup_step",
         ],
         without: &[],
         atomic: false,

@@ -10,6 +10,7 @@
 #include "../shell/entry.h"
 #include "../shell/fast.h"
 #include "../shell/start.h"
+#include "../shell/startup.h"
 #include "../shell/suss.h"
 
 struct shell_flow {

@@ -6,9 +6,18 @@
 #include "../shell/base.h"
 #include "../shell/report.h"
 
+/* What is known of a base's slow start besides the threshold, and, of a base that controls, what the shell makes of it. */
+enum startup {
+	STARTUP_NONE,  /* nothing; a base that controls is past it */
+	STARTUP_ON,    /* it is in slow start */
+	STARTUP_LEFT,  /* written by the shell: the exit has been */
+	STARTUP_AGAIN, /* ... it begins anew, or goes on */
+	STARTUP_FULL,  /* ... the pipe is full */
+};
+
 /*
  * A sender as the shell sees it; shell/view.h has the meaning of each field. `plateau` and the last four are written by the
- * shell.
+ * shell, and `startup` where the base controls.
  */
 struct sock {
 	u64 now_us;
@@ -31,13 +40,13 @@ struct sock {
 	u32 receive_window; /* bytes */
 	u32 rate_delivered; /* segments, of the newest rate sample */
 	u32 rate_interval_us;
-	u32 startup;	   /* 1: the base is in slow start, whatever the threshold says */
+	u32 startup;	   /* enum startup */
 	u32 options;	   /* of the base, a bit for each of enum after_exit */
 	u32 plateau;	   /* segments; written by the shell, 0: none */
 	u32 in_doubt;	   /* 1: in STATE_LOSS, which may prove spurious */
 	u32 lost;	   /* segments, each as often as it was */
 	u32 lost_out;	   /* segments that have not arrived since */
-	u32 unused;	   /* as the record is laid out without padding */
+	u32 controls;	   /* 1: the base sets the window itself, with every ACK, as BBR does */
 	u32 state;	   /* enum congestion_state */
 	u32 ecn;	   /* 1: negotiated */
 	u32 stamped_ahead; /* 1: paced packets still have to leave */
@@ -115,25 +124,34 @@ static __always_inline bool view_in_order(const struct sock *sk)
 	return (u64)sk->in_flight * sk->mss >= sk->bytes_outstanding;
 }
 
-/* The bases of the host end slow start at the threshold. */
-static __always_inline bool base_controls(void)
+static __always_inline bool base_controls(const struct sock *sk)
 {
-	return false;
+	return sk->controls;
 }
 
+/* A base that does not control ends slow start at the threshold. */
 static __always_inline bool base_in_slow_start(struct sock *sk)
 {
+	if (sk->controls)
+		return sk->startup == STARTUP_ON && may_start(sk);
 	return sk->startup || starts_below_threshold(sk);
 }
 
 static __always_inline void base_start_again(struct sock *sk)
 {
-	(void)sk;
+	if (sk->controls)
+		sk->startup = STARTUP_AGAIN;
 }
 
 static __always_inline void base_left(struct sock *sk)
 {
-	(void)sk;
+	if (sk->controls)
+		sk->startup = STARTUP_LEFT;
+}
+
+static __always_inline void base_full(struct sock *sk)
+{
+	sk->startup = STARTUP_FULL;
 }
 
 static __always_inline u32 base_options(const struct sock *sk)

@@ -164,7 +164,7 @@ static __always_inline u32 base_min_tso_segs(struct sock *sk)
 
 #endif
 
-static __always_inline bool base_controls(void)
+static __always_inline bool base_controls(const struct sock *sk)
 {
 	return BASE_CONTROLS;
 }

@@ -11,21 +11,21 @@
  *   - Until the exit BBR's own judgment that its pipe is full is put off with each ACK.
  *   - At the exit its bandwidth filter holds little more than half of the rate: samples span a round trip, in which the
  *     window doubled. So the window is filled, paced by 5/4 of it per RTT, and held for the round in which it is
- *     delivered. If that round has raised the rate by a sixteenth, the exit may have been early: another round follows
- *     with an eighth more, half of what BBR probes with; after three such rounds, of which only the first two may still
- *     be of the window's former growth, with as much as BBR. The first round that has not finds the pipe full, with a
- *     rate and an RTT that BBR has measured. Rounds in which the application sets the rate do not count.
+ *     delivered. If that round has raised the rate the exit may have been early, and larger rounds follow
+ *     (shell/startup.h); after three of them, of which only the first two may still be of the window's former growth, with
+ *     as much as BBR. The first round that has not finds the pipe full, with a rate and an RTT that BBR has measured.
+ *     Rounds in which the application sets the rate do not count.
  *   - `full_bw_cnt` and `full_bw` show that STARTUP has been left, and the rate before the current round, its two
  *     lowest bits how many rounds have raised it; BBR, which would act on them, does not see them.
  *   - BBR does not end STARTUP by loss. Neither does ours by losses that a path has at random: recovery is BBR's, its
- *     window no larger than before the loss, and the algorithm goes on after it. Where more than 2 % of the window is
- *     lost, and more than six segments, STARTUP ends at once (BBRLossThresh and BBRStartupFullLossCnt,
- *     draft-ietf-ccwg-bbr).
+ *     window no larger than before the loss, and the algorithm goes on after it.
  *
  * struct bbr is read and written by the names of its fields (CO-RE). The loader refuses kernels whose BBR has others.
  */
 #ifndef ONRAMP_BBR_BPF_H
 #define ONRAMP_BBR_BPF_H
+
+#include "../shell/startup.h"
 
 #define BASE_CONTROLS 1
 
@@ -33,17 +33,10 @@
 #define BBR_STARTUP 0
 /* full_bw_cnt where STARTUP has been left. */
 #define BBR_LEFT 2
-/* Of full_bw then, how many rounds have raised the rate; three stand for more. */
-#define BBR_RAISED_MASK 3
+/* Of full_bw then, how many rounds have raised the rate. */
+#define BBR_RAISED_MASK STARTUP_RAISED_MAX
 /* The largest full_bw that times 5/4 fits: no rate is a quarter above it. */
 #define BBR_MOST (~0U / 5 * 4)
-/* A round has raised the rate if it did so by this part, after which the window grows by the second, or the third. */
-#define BBR_RAISED_PART 16
-#define BBR_GROWTH_PART 8
-#define BBR_GROWTH_MORE_PART 4
-/* A loss ends STARTUP if it is more than this part of the window and this many segments. */
-#define BBR_LOSS_PART 50
-#define BBR_LOSS_SEGMENTS 6
 
 extern void bbr_init(struct sock *sk) KFUNC_OF_SOME;
 extern u32 bbr_ssthresh(struct sock *sk) KFUNC_OF_SOME;
@@ -213,15 +206,6 @@ static __always_inline u32 base_sndbuf_expand(struct sock *sk)
 	return bbr_sndbuf_expand(sk);
 }
 
-/* Whether the losses of the current recovery say that the pipe is full. */
-static __always_inline bool base_loss_fills(struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	s32 lost = tp->undo_retrans;
-
-	return lost > BBR_LOSS_SEGMENTS && (u64)lost * BBR_LOSS_PART > tp->prior_cwnd;
-}
-
 /* The pipe is full, and its rate has been measured: a queue has overflowed. */
 static __always_inline void base_full(struct sock *sk)
 {
@@ -285,12 +269,11 @@ static __always_inline u32 base_control_measuring(unsigned long long *context, b
 	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, BBR_LEFT);
 	if (!filled || !BPF_CORE_READ_BITFIELD(bbr, round_start) || base_sample.app_limited)
 		return window;
-	if (rate <= before + (u64)before / BBR_RAISED_PART)
+	if (!startup_raised(before, rate))
 		return 0;
 	raised = (u32)min_u64((before & BBR_RAISED_MASK) + 1, BBR_RAISED_MASK);
 	bbr->full_bw = (rate & ~BBR_RAISED_MASK) + raised;
-	window += window / (raised == BBR_RAISED_MASK ? BBR_GROWTH_MORE_PART : BBR_GROWTH_PART);
-	return (u32)min_u64(window, tcp_sk(sk)->snd_cwnd_clamp);
+	return startup_grown(window, raised, tcp_sk(sk)->snd_cwnd_clamp);
 }
 
 #endif

@@ -13,7 +13,7 @@
  * Whether the base sets the window itself, with every ACK, as BBR does. Then a reduction ends slow start by the congestion
  * state alone, and base_start_again has it begin anew.
  */
-static __always_inline bool base_controls(void);
+static __always_inline bool base_controls(const struct sock *sk);
 /* Whether the base is in slow start, which the algorithm may end. */
 static __always_inline bool base_in_slow_start(struct sock *sk);
 static __always_inline void base_start_again(struct sock *sk);

@@ -187,8 +187,8 @@ static __always_inline struct loss_step loss_before(const struct shell *shell, u
 	describe(shell->sk, 0, NO_RTT, &payload->ack);
 	if (!starting)
 		reduced_again(shell->flow);
-	return (struct loss_step){ .ends = starting && !base_controls(),
-				   .called = starting && !base_controls() && !shell->observing };
+	return (struct loss_step){ .ends = starting && !base_controls(shell->sk),
+				   .called = starting && !base_controls(shell->sk) && !shell->observing };
 }
 
 /* The threshold is payload->ssthresh. */
@@ -218,7 +218,7 @@ static __always_inline void state_changes(const struct shell *shell, u32 new_sta
 	struct flow_header *flow = shell->flow;
 
 	name_reduction(shell->sk, flow, new_state);
-	if (base_controls() && flow->flags & FLOW_SLOW_START && !shell->observing) {
+	if (base_controls(shell->sk) && flow->flags & FLOW_SLOW_START && !shell->observing) {
 		if (new_state == STATE_CWR)
 			left_by(shell, mark_reason(shell->sk));
 		if (new_state == STATE_LOSS) {

@@ -17,10 +17,12 @@ use onramp_profiles::link::{
 
 /// What disagrees, by profile and arm, and why: docs/simulator.md, "Agreement". New golden results may move a pair in or out:
 /// then this list and that page change with them.
-const KNOWN_DISAGREEMENTS: [(&str, &str); 5] = [
+const KNOWN_DISAGREEMENTS: [(&str, &str); 6] = [
     // SUSS quadruples another round or not, by an eighth of an RTT.
     ("geo", "ramp"),
     ("terrestrial", "ramp"),
+    // It exits with the last segments, while losses are repaired: with 35 or 37 segments.
+    ("terrestrial", "bbr"),
     // Their exits depend on some microseconds of an RTT, which a build moves.
     ("leo", "best"),
     ("leo", "ramp"),
@@ -41,7 +43,7 @@ fn what_the_kernel_did_is_what_is_simulated() {
     {
         all.add(&golden(name)).unwrap();
     }
-    assert!(all.left_out.iter().all(|arm| arm.starts_with("bbr ")), "{:?}", all.left_out);
+    assert_eq!(all.left_out, [""; 0]);
     let apart = all.pairs.iter().filter(|pair| !pair.apart.is_empty());
     let mut apart: Vec<_> = apart.map(|pair| (pair.profile.as_str(), pair.arm.as_str())).collect();
     apart.sort_unstable();

@@ -34,8 +34,8 @@ pub use algorithm::{Algorithm, Export, Outcome, all, baseline, default, find, fi
 pub use contract::{
     ABI_VERSION, Ack, AckPayload, EndPayload, ExitRecord, Fast, FlowCounts, FlowHeader, INITIAL_WINDOW,
     LossPayload, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, Path, RestartPayload, RoundPayload, Sock, Start,
-    StatePayload, Suss, TRAIT_PACES, UndoPayload, Verdict, ack_flag, fast_end, fast_phase, growth, outcome,
-    start_end, start_phase, suss_end,
+    StartupStep, StatePayload, Suss, TRAIT_PACES, UndoPayload, Verdict, ack_flag, fast_end, fast_phase,
+    growth, outcome, start_end, start_phase, startup, suss_end,
 };
 pub use flow::Flow;
 pub use open_loop::{OpenLoop, Stage};

@@ -182,3 +182,44 @@ void onramp_shell_pace(struct shell_flow *flow, struct sock *sk)
 	if (view_paced(sk))
 		pace(sk, &flow->limits);
 }
+
+/* Whether the shell has the start of a base that controls; else the base does all by itself. */
+u32 onramp_shell_starts(const struct shell_flow *flow)
+{
+	return flow->has_state && !flow->observing;
+}
+
+u32 onramp_shell_is_filled(const struct shell_flow *flow, const struct sock *sk)
+{
+	return is_filled(sk, &flow->limits);
+}
+
+u32 onramp_startup_raised(u32 before, u32 rate)
+{
+	return startup_raised(before, rate);
+}
+
+u32 onramp_startup_grown(u32 window, u32 raised, u32 most)
+{
+	return startup_grown(window, raised, most);
+}
+
+/* Whether the window may grow. */
+u32 onramp_shell_startup(struct shell_flow *flow, struct sock *sk, const struct startup_step *step)
+{
+	const struct shell shell = shell_of(flow, sk);
+	bool grows = startup_goes_on(&shell, step);
+
+	conclude(&shell);
+	return grows;
+}
+
+/* A base that controls has found its pipe full by itself. */
+void onramp_shell_full(struct shell_flow *flow, struct sock *sk)
+{
+	const struct shell shell = shell_of(flow, sk);
+
+	if (flow->has_state)
+		reached_threshold(&shell);
+	conclude(&shell);
+}

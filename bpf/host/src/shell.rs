@@ -3,7 +3,7 @@
 
 use crate::contract::{
     Ack, AckPayload, AckStep, ExitRecord, Fast, FlowHeader, LossPayload, LossStep, Path, ShellFlow, Sock,
-    Start, Suss, Verdict, flow_flag, start_phase,
+    Start, StartupStep, Suss, Verdict, flow_flag, start_phase,
 };
 use crate::{ExitReason, Flow, StartPolicies, StartPolicy};
 
@@ -268,6 +268,30 @@ impl Shell {
         unsafe { onramp_shell_undo(&mut self.flow, sock, window) }
     }
 
+    /// Whether the start of a base that controls the window is the shell's; else that base does all by itself.
+    pub fn starts(&self) -> bool {
+        // SAFETY: see `acked`.
+        unsafe { onramp_shell_starts(&self.flow) != 0 }
+    }
+
+    /// Whether what the window allows has been sent since slow start was left, as far as is known.
+    pub fn is_filled(&self, sock: &Sock) -> bool {
+        // SAFETY: see `acked`.
+        unsafe { onramp_shell_is_filled(&self.flow, sock) != 0 }
+    }
+
+    /// An acknowledgment in that start, after the base's turn: `cong_control`. Whether the window may grow.
+    pub fn startup(&mut self, sock: &mut Sock, step: &StartupStep) -> bool {
+        // SAFETY: see `acked`.
+        unsafe { onramp_shell_startup(&mut self.flow, sock, step) != 0 }
+    }
+
+    /// That base has found its pipe full by itself.
+    pub fn full(&mut self, sock: &mut Sock) {
+        // SAFETY: see `acked`.
+        unsafe { onramp_shell_full(&mut self.flow, sock) }
+    }
+
     /// Before data is sent, where the rate is set in place of the host's: `min_tso_segs`.
     pub fn pace(&mut self, sock: &mut Sock) {
         // SAFETY: see `acked`.
@@ -279,6 +303,18 @@ impl Shell {
 pub fn in_slow_start(sock: &Sock) -> bool {
     // SAFETY: see `Shell::acked`.
     unsafe { onramp_shell_in_slow_start(sock) != 0 }
+}
+
+/// Of a round after the exit of a base that controls: whether it has raised the rate.
+pub fn has_raised(before: u32, rate: u32) -> bool {
+    // SAFETY: it has no memory.
+    unsafe { onramp_startup_raised(before, rate) != 0 }
+}
+
+/// The window of the round after so many that have, at most `most`; segments.
+pub fn grown(window: u32, raised: u32, most: u32) -> u32 {
+    // SAFETY: it has no memory.
+    unsafe { onramp_startup_grown(window, raised, most) }
 }
 
 /// What an algorithm sees of a sender at an acknowledgment of so many segments.
@@ -362,5 +398,11 @@ unsafe extern "C" {
     fn onramp_shell_state(flow: *mut ShellFlow, sk: *mut Sock, new_state: u32);
     fn onramp_shell_idle(flow: *mut ShellFlow);
     fn onramp_shell_undo(flow: *mut ShellFlow, sk: *mut Sock, window: u32) -> u32;
+    fn onramp_shell_starts(flow: *const ShellFlow) -> u32;
+    fn onramp_shell_is_filled(flow: *const ShellFlow, sk: *const Sock) -> u32;
+    fn onramp_startup_raised(before: u32, rate: u32) -> u32;
+    fn onramp_startup_grown(window: u32, raised: u32, most: u32) -> u32;
+    fn onramp_shell_startup(flow: *mut ShellFlow, sk: *mut Sock, step: *const StartupStep) -> u32;
+    fn onramp_shell_full(flow: *mut ShellFlow, sk: *mut Sock);
     fn onramp_shell_pace(flow: *mut ShellFlow, sk: *mut Sock);
 }

@@ -262,7 +262,7 @@ fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
 /// Controls that every kernel has without a module.
 const BUILT_IN: [&str; 2] = ["cubic", "reno"];
 
-/// Controls that simulations know, or say why they do not.
+/// Controls that simulations know.
 const SIMULATED: [&str; 4] = ["cubic", "bbr", "reno", ORACLE];
 
 /// Every arm is one of these controls or an algorithm and is there once, and every setting belongs to an arm.
@@ -279,9 +279,7 @@ fn check<'a>(
         if arm.algorithm.is_none() && !controls.iter().any(|name| name == arm.name) {
             let ours: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
             let simulated = controls.iter().any(|name| name == ORACLE);
-            // Of simulations it is known, and refused.
-            let controls: Vec<_> =
-                controls.iter().map(String::as_str).filter(|name| !simulated || *name != "bbr").collect();
+            let controls: Vec<_> = controls.iter().map(String::as_str).collect();
             let all = ours.iter().chain(&controls).copied();
             return Err(Usage::error(format!(
                 "there is no arm {:?}{}: give an algorithm ({}) or {} ({})",

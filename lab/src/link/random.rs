@@ -20,6 +20,7 @@ pub(super) mod purpose {
 }
 
 /// A stream of random numbers, the same for the same seed and purpose on every platform.
+#[derive(Clone, Debug)]
 pub struct Random(ChaCha8Rng);
 
 impl Random {

@@ -12,6 +12,15 @@ use crate::link::LinkSpec;
 /// The arm that knows the link: it paces slow start and exits as `ramp` would with a perfect estimate.
 pub const ORACLE: &str = "oracle";
 
+/// Which connection of which run: what a control draws at random depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Identity {
+    /// Of the run.
+    pub seed: u64,
+    /// Of the connection in it.
+    pub number: u64,
+}
+
 /// The control of an arm at the begin of a connection over this link, of which `learned` is what an earlier one has learned.
 ///
 /// # Errors
@@ -21,6 +30,7 @@ pub(super) fn control(
     host: &HostSpec,
     link: &LinkSpec,
     learned: Option<&Path>,
+    Identity { seed, number }: Identity,
 ) -> Result<Control, SimError> {
     if let Some(algorithm) = find_control(&arm.congestion_control) {
         let settings =
@@ -30,9 +40,13 @@ pub(super) fn control(
         parameters.assign(&settings)?;
         let base = match arm.parameters.get(BASE).map(String::as_str) {
             Some("reno") => Base::Reno,
-            Some(name @ "bbr") => {
-                return Err(SimError::Control { name: format!("{}:base={name}", algorithm.name()) });
+            Some("bbr") if algorithm.is_always_called() => {
+                return Err(SimError::AfterExitOverBbr {
+                    name: arm.name.clone(),
+                    algorithm: algorithm.name(),
+                });
             }
+            Some("bbr") => Base::bbr(seed, number),
             Some("tahoe") => Base::Tahoe,
             _ => Base::cubic(),
         };
@@ -61,6 +75,7 @@ pub(super) fn control(
         }
         ORACLE => Ok(Control::new(Base::cubic(), Start::Oracle(Oracle::new(host, link)))),
         "reno" => Ok(Control::new(Base::Reno, Start::Base)),
+        "bbr" => Ok(Control::new(Base::bbr(seed, number), Start::Base)),
         other => Err(SimError::Control { name: other.to_owned() }),
     }
 }

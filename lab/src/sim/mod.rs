@@ -70,11 +70,21 @@ pub enum SimError {
     },
     /// The control is not modelled.
     #[error(
-        "{name} is not simulated: give an algorithm, cubic, reno or oracle, or measure it with `onramp lab run {name}`"
+        "{name} is not simulated: give an algorithm, cubic, reno, bbr or oracle, or measure it with `onramp lab run {name}`"
     )]
     Control {
         /// The kernel's name of it.
         name: String,
+    },
+    /// An algorithm that bounds the window after its exit, over a base that sets it itself.
+    #[error(
+        "{name}: {algorithm} acts after its exit, too, where BBR sets the window: give base=cubic or base=reno"
+    )]
+    AfterExitOverBbr {
+        /// The arm.
+        name: String,
+        /// Its algorithm.
+        algorithm: &'static str,
     },
     /// Its caller does not want it any more.
     #[error("stopped")]

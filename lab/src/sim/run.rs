@@ -7,7 +7,7 @@ use onramp_algorithm::{Ack, Path};
 use onramp_net::sock_diag::TcpInfo;
 
 use super::SimError;
-use super::arm::control;
+use super::arm::{Identity, control};
 use super::connection::{Connection, SET_UP};
 use super::control::Control;
 use super::network::Network;
@@ -133,7 +133,7 @@ fn prepare(
         let after = lead + stagger * Nanos::from(number);
         connections.push(connection(
             host,
-            with(control(arm, host, link, learned)?),
+            with(control(arm, host, link, learned, Identity { seed, number: number.into() })?),
             Source::new(source, bytes),
             after,
         ));
@@ -142,7 +142,7 @@ fn prepare(
         let other = Arm::stock(&other.congestion_control);
         connections.push(connection(
             host,
-            control(&other, host, link, None)?,
+            control(&other, host, link, None, Identity { seed, number: plan.flows.into() })?,
             Source::new(SourceSpec::Bulk, ENDLESS),
             0,
         ));
@@ -152,7 +152,10 @@ fn prepare(
     changes.sort_by_key(|change| change.at);
     let mut changes = changes.into_iter();
     Ok(Runner {
-        looks: connections.iter().map(|_| Flow::default()).collect(),
+        looks: connections
+            .iter()
+            .map(|_| Flow { congestion_control: arm.congestion_control.clone(), ..Flow::default() })
+            .collect(),
         network: Network::new(&plan.profile.link, seed, connections, own_delays)?,
         next_look: 0,
         next_change: changes.next(),
@@ -289,11 +292,16 @@ impl Runner {
         let began = connections.iter().filter_map(|connection| connection.began).min();
         let ended = connections.iter().filter_map(|connection| connection.ended).max().filter(|_| complete);
         let counters = [self.network.forward.counters(), self.network.back.counters()];
-        let flow_run = |(number, connection): (usize, &Connection)| FlowRun {
-            base_rtt_us: plan.own_base_rtt_us(number),
-            ..flow_run(connection, arm, now)
+        let bytes = match plan.amount {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Seconds(_) => u64::MAX,
         };
-        let runs: Vec<FlowRun> = connections.iter().enumerate().map(flow_run).collect();
+        let flow_run = |(number, (connection, flow)): (usize, (&Connection, &Flow))| FlowRun {
+            base_rtt_us: plan.own_base_rtt_us(number),
+            exit: connection.sender.as_ref().and_then(|sender| exit(sender, arm, flow, bytes)),
+            ..flow_run(connection, now)
+        };
+        let runs: Vec<FlowRun> = connections.iter().zip(&self.looks).enumerate().map(flow_run).collect();
         let (Some(first), Some(flow), Some(began)) = (runs.first(), self.looks.first(), began) else {
             // Not a connection has opened.
             return (Run::cut_off(seed, Duration::from_nanos(self.limit - lead(plan))), Flow::default());
@@ -350,7 +358,7 @@ fn utilization(before: (Nanos, u64), after: (Nanos, u64), rate_bps: u64) -> f64 
     (after.1 - before.1) as f64 / assigned.max(1.0)
 }
 
-fn flow_run(connection: &Connection, arm: &Arm, now: Nanos) -> FlowRun {
+fn flow_run(connection: &Connection, now: Nanos) -> FlowRun {
     let began = connection.began.unwrap_or(now);
     let seconds = (connection.ended.unwrap_or(now) - began) as f64 / 1e9;
     FlowRun {
@@ -359,11 +367,15 @@ fn flow_run(connection: &Connection, arm: &Arm, now: Nanos) -> FlowRun {
         retransmitted_segments: connection.sender.as_ref().map_or(0, |sender| sender.counts.retransmitted),
         base_rtt_us: None,
         min_rtt_us: connection.sender.as_ref().and_then(|sender| sender.socket.round_trip.least_us()),
-        exit: connection.sender.as_ref().and_then(|sender| exit(sender, arm)),
+        exit: None,
     }
 }
 
-fn exit(sender: &Sender, arm: &Arm) -> Option<Exit> {
+/// Of a flow that was to have so many bytes acknowledged. What keeps no record shows its exit to a look alone, as in the lab.
+fn exit(sender: &Sender, arm: &Arm, flow: &Flow, bytes: u64) -> Option<Exit> {
+    if !sender.control.records() {
+        return flow.sampled_exit(bytes);
+    }
     let (reason, record) = sender.control.record()?;
     Some(Exit {
         reason,

@@ -5,6 +5,7 @@
 use onramp_algorithm::{Sock, ack_flag};
 
 use super::round_trip::RoundTrip;
+use crate::link::Nanos;
 
 /// A threshold that is none.
 pub use onramp_algorithm::NO_THRESHOLD;
@@ -55,6 +56,8 @@ pub struct Socket {
     pub retrans_out: u32,
     /// Segments delivered, in order or not, the handshake included.
     pub delivered: u32,
+    /// When the last was, microseconds.
+    pub delivered_us: u64,
     /// The value of `delivered` up to which the application had less to send than the window allowed; 0: it has more.
     pub app_limited: u32,
     /// The last rate sample that counts: segments delivered.
@@ -83,8 +86,8 @@ pub struct Socket {
     pub pacing_rate: u64,
     /// Whether data are held back to that rate.
     pub paced: bool,
-    /// Whether the last burst is still held back.
-    pub stamped_ahead: bool,
+    /// For how long the next burst is still held back.
+    pub departs_in: Nanos,
 }
 
 /// Bytes of the largest burst that is handed to a device at once.
@@ -109,6 +112,7 @@ impl Socket {
             retrans_out: 0,
             // The handshake.
             delivered: 1,
+            delivered_us: 0,
             app_limited: 1,
             rate_delivered: 0,
             rate_interval_us: 0,
@@ -123,7 +127,7 @@ impl Socket {
             round_trip: RoundTrip::default(),
             pacing_rate: 0,
             paced: false,
-            stamped_ahead: false,
+            departs_in: 0,
         }
     }
 
@@ -161,10 +165,10 @@ impl Socket {
             in_doubt: u32::from(self.in_doubt),
             lost: self.lost,
             lost_out: self.lost_out,
-            unused: 0,
+            controls: 0,
             state: self.state as u32,
             ecn: 0,
-            stamped_ahead: u32::from(self.stamped_ahead),
+            stamped_ahead: u32::from(self.departs_in > 0),
             paced: u32::from(self.paced),
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,

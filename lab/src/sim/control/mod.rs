@@ -3,21 +3,28 @@
 //! shell itself (`bpf/shell`), over the sender's [`Socket`].
 
 mod base;
+mod bbr;
 mod cubic;
 mod oracle;
+mod sample;
 mod start;
 
 use onramp_algorithm::shell::{Policy, Shell, describe};
+use onramp_algorithm::startup;
 use onramp_algorithm::{
-    Ack, AfterExitOptions, ExitReason, ExitRecord, MIN_WINDOW, Path, Sock, StartPolicies,
+    Ack, AfterExitOptions, ExitReason, ExitRecord, MIN_WINDOW, Path, Sock, StartPolicies, StartupStep,
 };
 
 pub use base::Base;
 pub use oracle::Oracle;
+pub use sample::RateSample;
 pub use start::Start;
 
 use super::socket::{Socket, State};
+use bbr::Bbr;
 
+/// Segments of a burst at least, where the control says nothing of it.
+const LEAST_BURST: u32 = 2;
 /// What is learned is used at once, in any lifetime.
 const FRESH_NS: u64 = u64::MAX;
 
@@ -51,7 +58,19 @@ impl Control {
     }
 
     fn view(&self, socket: &Socket) -> Sock {
-        Sock { options: self.after_exit.bits(), ..socket.view() }
+        let sock = Sock { options: self.after_exit.bits(), ..socket.view() };
+        match &self.base {
+            Base::Bbr(bbr) => {
+                let startup = if self.has_start() { bbr.shown() } else { startup::NONE };
+                Sock { controls: 1, startup, ..sock }
+            }
+            _ => sock,
+        }
+    }
+
+    /// Something but the base decides slow start.
+    fn has_start(&self) -> bool {
+        !matches!(self.start, Start::Base)
     }
 
     /// What the shell has written to that view.
@@ -59,6 +78,9 @@ impl Control {
         socket.update(sock);
         if sock.plateau > 0 {
             self.base.level_off(sock.plateau);
+        }
+        if let Base::Bbr(bbr) = &mut self.base {
+            bbr.make(sock.startup);
         }
         if self.shell.exit().is_some() && self.learned.is_some_and(|path| path == Path::default()) {
             self.learn(sock, false);
@@ -127,6 +149,11 @@ impl Control {
         matches!(self.base, Base::Tahoe)
     }
 
+    /// Whether it keeps a record of how its first slow start ended: not where BBR does all by itself.
+    pub fn records(&self) -> bool {
+        self.has_start() || !self.controls()
+    }
+
     /// How the first slow start ended.
     pub fn record(&self) -> Option<(ExitReason, &ExitRecord)> {
         self.shell.exit()
@@ -139,6 +166,7 @@ impl Control {
 
     /// The connection begins, before anything is sent: `init`.
     pub fn begin(&mut self, socket: &mut Socket) {
+        self.base.begin(socket);
         let mut sock = socket.view();
         self.shell.begin(&mut sock);
         socket.update(&sock);
@@ -171,9 +199,78 @@ impl Control {
         let base = &mut self.base;
         self.shell.grow(&mut sock, acked, |sock, acked| {
             base.grow(socket, acked);
-            sock.cwnd = socket.cwnd;
+            (sock.cwnd, sock.ssthresh) = (socket.cwnd, socket.ssthresh);
         });
         self.update(socket, &sock);
+    }
+
+    /// Whether the base sets the window itself, with every acknowledgment, and in recovery, too.
+    pub fn controls(&self) -> bool {
+        matches!(self.base, Base::Bbr(_))
+    }
+
+    /// An acknowledgment, where it does, after what that says of losses: `cong_control`. `retransmitted`: segments, in the last
+    /// recovery, that have not proved needless.
+    pub fn control(&mut self, socket: &mut Socket, sample: &RateSample, retransmitted: i32) {
+        let starts = self.has_start() && self.shell.starts();
+        let sock = self.view(socket);
+        let Base::Bbr(bbr) = &mut self.base else { return };
+        let (startup, left) = (bbr.in_startup(), bbr.has_left());
+        if !startup || !starts {
+            bbr.control(socket, sample);
+            if startup && bbr.is_full() {
+                self.base_is_full(socket);
+            }
+            return;
+        }
+        let (before, recovering) = (socket.cwnd, bbr.was_recovering());
+        let window = if left {
+            bbr.control_measuring(socket, sample, self.shell.is_filled(&sock))
+        } else {
+            bbr.control_held(socket, sample);
+            before
+        };
+        if !bbr.in_startup() {
+            return;
+        }
+        let recovering = recovering || socket.state == State::Recovery;
+        let step = StartupStep {
+            before,
+            window,
+            lost: retransmitted,
+            left: left.into(),
+            recovering: recovering.into(),
+        };
+        let mut sock = self.view(socket);
+        let grows = self.shell.startup(&mut sock, &step);
+        self.update(socket, &sock);
+        if grows {
+            self.grow(socket, sample.acked);
+        }
+    }
+
+    /// By itself, before the flow has state or where the algorithm only observes.
+    fn base_is_full(&mut self, socket: &mut Socket) {
+        let mut sock = self.view(socket);
+        self.shell.full(&mut sock);
+        self.update(socket, &sock);
+    }
+
+    /// Something is sent while nothing is on its way.
+    pub fn transmission_starts(&mut self, socket: &mut Socket) {
+        if let Base::Bbr(bbr) = &mut self.base {
+            bbr.transmission_starts(socket);
+        }
+    }
+
+    /// Segments of a burst at least: `min_tso_segs`.
+    pub fn least_burst(&self, socket: &Socket) -> u32 {
+        if self.controls() { Bbr::least_burst(socket) } else { LEAST_BURST }
+    }
+
+    /// Windows for which the send buffer has room: `sndbuf_expand`. BBR's may double while losses are repaired.
+    pub fn buffered_windows(&self) -> u64 {
+        if self.controls() { 3 } else { 2 }
     }
 
     /// Loss or timeout, which of them comes with the state that follows: the threshold.
@@ -193,7 +290,7 @@ impl Control {
 
     /// The state changes.
     pub fn state(&mut self, socket: &mut Socket, new: State) {
-        self.base.state(new);
+        self.base.state(socket, new);
         let mut sock = self.view(socket);
         self.shell.state(&mut sock, new as u32);
         self.update(socket, &sock);
@@ -210,7 +307,16 @@ impl Control {
     }
 
     /// The loss was none: the window to restore.
-    pub fn undo(&mut self, socket: &Socket) -> u32 {
-        self.shell.undo(&mut socket.view(), socket.cwnd.max(socket.prior_cwnd))
+    pub fn undo(&mut self, socket: &mut Socket) -> u32 {
+        let ours = self.has_start();
+        let window = match &mut self.base {
+            Base::Bbr(bbr) if ours => bbr.undo_of_start(socket),
+            Base::Bbr(bbr) => bbr.undo(socket),
+            _ => socket.cwnd.max(socket.prior_cwnd),
+        };
+        let mut sock = self.view(socket);
+        let window = self.shell.undo(&mut sock, window);
+        self.update(socket, &sock);
+        window
     }
 }

@@ -2,27 +2,13 @@
 //! What an acknowledgment does, in the kernel's order: the scoreboard, the round-trip time, the control's look at it,
 //! the repair of losses, the window, and what may be sent now.
 
-use super::super::outstanding::{APP_LIMITED, EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED, Sent};
+use super::super::control::RateSample;
+use super::super::outstanding::{EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED, Sent};
 use super::super::segment::Ack;
 use super::super::socket::State;
 use super::recover::Found;
 use super::{Out, Sender};
 use crate::link::Nanos;
-
-/// The rate sample (draft-cheng-iccrg-delivery-rate-estimation), as far as application limits need it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rate {
-    /// When the last delivery was.
-    pub delivered_us: u64,
-    /// When the first segment of the present flight was sent.
-    pub first_us: u64,
-}
-
-impl Rate {
-    pub fn new(now_us: u64) -> Self {
-        Self { delivered_us: now_us, first_us: now_us }
-    }
-}
 
 /// What one acknowledgment delivers.
 #[derive(Default)]
@@ -42,14 +28,14 @@ impl Sender {
     /// An acknowledgment arrives.
     pub fn acknowledge(&mut self, now: Nanos, ack: &Ack, out: &mut Out) {
         self.at(now);
-        let before = self.socket.delivered;
+        let (before, in_flight) = (self.socket.delivered, self.socket.in_flight());
         if let Some(mut found) = self.take(ack) {
             self.repair(&mut found);
             if found.set_timer {
                 self.set_timer();
             }
-            self.sample_rate(&found, before);
-            self.adapt_window(&found, self.socket.delivered - before);
+            let sample = self.sample_rate(&found, before, in_flight);
+            self.adapt_window(&found, &sample);
             self.retransmit_lost(&found, out);
         }
         self.transmit(out);
@@ -156,7 +142,8 @@ impl Sender {
         found.acked = delivered.acked;
         found.advanced = delivered.acked > 0;
         if found.advanced {
-            self.socket.bytes_acked += self.layout.begin(ack.next) - self.layout.begin(from);
+            found.acked_bytes = self.layout.begin(ack.next) - self.layout.begin(from);
+            self.socket.bytes_acked += found.acked_bytes;
         }
     }
 
@@ -193,37 +180,15 @@ impl Sender {
         next == self.layout.written()
     }
 
-    fn sample_rate(&mut self, found: &Found, before: u32) {
-        let socket = &mut self.socket;
-        if socket.app_limited > 0 && (socket.delivered.wrapping_sub(socket.app_limited) as i32) > 0 {
-            socket.app_limited = 0;
-        }
-        let now_us = socket.now_us;
-        if socket.delivered != before {
-            self.rate.delivered_us = now_us;
-        }
-        let Some(sent) = found.latest else { return };
-        self.rate.first_us = sent.at_us;
-        let interval_us = (sent.at_us - sent.first_us).max(now_us - sent.delivered_us);
-        if interval_us < u64::from(socket.round_trip.least_us().unwrap_or(0)) {
+    fn adapt_window(&mut self, found: &Found, sample: &RateSample) {
+        if self.control.controls() {
+            self.control.control(&mut self.socket, sample, self.recovery.retransmitted);
             return;
         }
-        let delivered = socket.delivered.wrapping_sub(sent.delivered);
-        let faster = u64::from(delivered) * u64::from(socket.rate_interval_us)
-            >= u64::from(socket.rate_delivered) * interval_us;
-        if !sent.is(APP_LIMITED) || faster {
-            socket.rate_delivered = delivered;
-            socket.rate_interval_us = u32::try_from(interval_us).unwrap_or(u32::MAX);
-            socket.rate_app_limited = sent.is(APP_LIMITED);
-        }
-    }
-
-    fn adapt_window(&mut self, found: &Found, delivered: u32) {
         if self.socket.state == State::Recovery {
-            let lost = self.recovery.marked - found.lost_before;
-            self.reduce_window(delivered, lost > 0, found.advanced);
+            self.reduce_window(sample.acked, sample.losses > 0, found.advanced);
         } else if found.advanced {
-            self.control.grow(&mut self.socket, delivered);
+            self.control.grow(&mut self.socket, sample.acked);
         }
         self.socket.update_pacing_rate();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The send buffer. It has room for what two windows take in memory, and grows with the window, but only where the window
+//! The send buffer. It has room for what two windows take in memory, or as many as the control asks for, and grows with the window, but only where the window
 //! is not used up: so a bulk transfer in slow start runs out of data now and then, is marked as application limited, and
 //! gets a larger buffer for it. Once it was full, it must have emptied by a third before more is taken.
 
@@ -8,8 +8,7 @@ use super::Sender;
 /// Memory of a segment besides its data: headers and the bookkeeping behind the data, then that of the buffer itself.
 const HEADERS: u64 = 512;
 const BOOKKEEPING: u64 = 256;
-/// Windows for which there is room, and the least, segments.
-const WINDOWS: u64 = 2;
+/// The least window for which there is room, segments.
 const LEAST: u32 = 10;
 
 /// The send buffer.
@@ -20,15 +19,17 @@ pub(super) struct Buffer {
     most: u64,
     /// Memory of a segment, bytes.
     segment: u64,
+    /// Windows for which there is room.
+    windows: u64,
     /// The application waits for room.
     waited_for: bool,
 }
 
 impl Buffer {
-    /// For segments of so many bytes; at first and at most so large.
-    pub fn new(mss: u32, [first, most]: [u64; 2]) -> Self {
+    /// For segments of so many bytes; at first and at most so large; with room for so many windows.
+    pub fn new(mss: u32, [first, most]: [u64; 2], windows: u64) -> Self {
         let segment = (u64::from(mss) + HEADERS).next_power_of_two() + BOOKKEEPING;
-        let mut buffer = Self { limit: first, most, segment, waited_for: false };
+        let mut buffer = Self { limit: first, most, segment, windows, waited_for: false };
         buffer.grow(LEAST);
         buffer
     }
@@ -62,7 +63,7 @@ impl Buffer {
 
     /// For a window of so many segments.
     fn grow(&mut self, cwnd: u32) {
-        let wanted = WINDOWS * u64::from(cwnd.max(LEAST)) * self.segment;
+        let wanted = self.windows * u64::from(cwnd.max(LEAST)) * self.segment;
         self.limit = self.limit.max(wanted.min(self.most));
     }
 }
@@ -83,7 +84,7 @@ mod tests {
     #[test]
     fn once_waited_for_it_has_room_when_a_third_of_it_is_free() {
         // 2 × 10 × 2,304 bytes.
-        let mut buffer = Buffer::new(1_448, [16_384, 4_194_304]);
+        let mut buffer = Buffer::new(1_448, [16_384, 4_194_304], 2);
         assert!(buffer.has_room(46_079) && !buffer.has_room(46_080));
         buffer.wait();
         buffer.free(31_000, None);
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn it_grows_up_to_its_limit_where_it_is_waited_for_and_the_window_is_not_used_up() {
-        let mut buffer = Buffer::new(1_448, [16_384, 1_000_000]);
+        let mut buffer = Buffer::new(1_448, [16_384, 1_000_000], 2);
         buffer.free(46_080, Some(100));
         assert!(!buffer.has_room(46_080), "no writer waits");
         buffer.wait();
@@ -106,6 +107,6 @@ mod tests {
         buffer.free(460_800, Some(100_000));
         assert!(buffer.has_room(999_999) && !buffer.has_room(1_000_000));
         // A buffer that is larger from the begin on stays so.
-        assert!(Buffer::new(1_448, [100_000, 1_000_000]).has_room(99_999));
+        assert!(Buffer::new(1_448, [100_000, 1_000_000], 2).has_room(99_999));
     }
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A TCP sender, as Linux is one: what it takes from the application ([`buffer`]), what it does with acknowledgments
-//! ([`acknowledge`]), with losses ([`recover`]), when its timers fire ([`timer`]), and what it sends ([`transmit`]).
+//! ([`acknowledge`]), how it measures its rate ([`rate`]), what it does with losses ([`recover`]), when its timers fire
+//! ([`timer`]), and what it sends ([`transmit`]).
 
 mod acknowledge;
 mod buffer;
+mod rate;
 mod recover;
 mod timer;
 mod transmit;
@@ -69,7 +71,8 @@ pub struct Sender {
     /// The largest window that the receiver offered, bytes.
     largest_window: u64,
     recovery: recover::Recovery,
-    rate: acknowledge::Rate,
+    /// When the first segment of the present flight was sent, microseconds.
+    first_us: u64,
     pace: transmit::Pace,
     usage: transmit::Usage,
     timer: Timer,
@@ -97,6 +100,7 @@ impl Sender {
         let first_window = if opened.one_segment { 1 } else { spec.initial_window };
         let mut socket = Socket::new(spec.mss, first_window);
         socket.now_us = now / 1_000;
+        socket.delivered_us = socket.now_us;
         socket.paced = spec.paced;
         socket.ssthresh = control.first_threshold();
         socket.receive_window = window_end as u32;
@@ -106,17 +110,16 @@ impl Sender {
         control.begin(&mut socket);
         Self {
             spec,
-            control,
             layout: Layout::new(spec.mss),
             counts: SenderCounts { most_cwnd: socket.cwnd, ..SenderCounts::default() },
             outstanding: Outstanding::default(),
-            buffer: buffer::Buffer::new(spec.mss, spec.buffer_bytes),
+            buffer: buffer::Buffer::new(spec.mss, spec.buffer_bytes, control.buffered_windows()),
             queue: write::Queue::default(),
             next: 0,
             window_end,
             largest_window: window_end,
             recovery: recover::Recovery::default(),
-            rate: acknowledge::Rate::new(socket.now_us),
+            first_us: socket.now_us,
             pace: transmit::Pace::default(),
             usage: transmit::Usage::default(),
             timer: Timer::default(),
@@ -124,6 +127,7 @@ impl Sender {
             now,
             stalled_since: None,
             socket,
+            control,
         }
     }
 
@@ -131,7 +135,7 @@ impl Sender {
         self.now = now;
         self.socket.now_us = now / 1_000;
         self.socket.bytes_written = self.layout.begin(self.layout.written());
-        self.socket.stamped_ahead = self.pace.is_ahead(now);
+        self.socket.departs_in = self.pace.departs_in(now);
     }
 
     /// When [`Sender::timer`] should be called; `None` while there is nothing to wait for.

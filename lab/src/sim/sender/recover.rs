@@ -16,6 +16,8 @@ const DUPLICATES: u32 = 3;
 pub(super) struct Found {
     /// Segments acknowledged in order.
     pub acked: u32,
+    /// Bytes of them.
+    pub acked_bytes: u64,
     /// There are any.
     pub advanced: bool,
     /// Segments arrived out of order.
@@ -76,8 +78,10 @@ pub(super) struct Recovery {
     pub high_sequence: u32,
     /// Losses marked so far.
     pub marked: u64,
-    /// A reduction can be undone; how many retransmissions would have to prove needless, negative before the first.
-    undo: Option<i64>,
+    /// A reduction can be undone.
+    undo: bool,
+    /// Retransmissions since it that have not proved needless, negative before the first.
+    pub retransmitted: i32,
     /// When the first retransmission was sent.
     retransmitted_us: Option<u64>,
     prior_threshold: u32,
@@ -179,8 +183,8 @@ impl Sender {
     }
 
     fn begin_undo(&mut self) {
-        let out = self.socket.retrans_out;
-        self.recovery.undo = Some(if out > 0 { out.into() } else { -1 });
+        let out = self.socket.retrans_out as i32;
+        (self.recovery.undo, self.recovery.retransmitted) = (true, if out > 0 { out } else { -1 });
     }
 
     /// All that had been sent when the loss was found is acknowledged.
@@ -199,17 +203,16 @@ impl Sender {
     }
 
     fn end_reduction(&mut self) {
-        if self.recovery.undo.is_some() {
+        if self.recovery.undo && !self.control.controls() {
             self.socket.cwnd = self.socket.ssthresh;
         }
-        self.recovery.undo = None;
+        self.recovery.undo = false;
     }
 
     /// Timestamps show that the original had arrived before the retransmission was sent.
     fn may_undo(&self, found: &Found) -> bool {
-        let Some(needed) = self.recovery.undo else { return false };
         let early = self.recovery.retransmitted_us.is_some_and(|at| found.echo_us / 1_000 < at / 1_000);
-        needed == 0 || early
+        self.recovery.undo && (self.recovery.retransmitted == 0 || early)
     }
 
     fn undo(&mut self, unmark: bool) {
@@ -217,17 +220,16 @@ impl Sender {
             self.outstanding.unmark_lost();
             self.socket.lost_out = 0;
         }
-        self.socket.cwnd = self.control.undo(&self.socket);
+        self.socket.cwnd = self.control.undo(&mut self.socket);
         self.socket.ssthresh = self.socket.ssthresh.max(self.recovery.prior_threshold);
-        self.recovery.undo = None;
+        self.recovery.undo = false;
     }
 
     /// All retransmissions were needless (RFC 3708).
     fn undo_if_duplicates(&mut self, found: &Found) {
-        if found.duplicate {
-            self.recovery.undo =
-                self.recovery.undo.map(|needed| if needed > 0 { needed - 1 } else { needed });
-            if self.recovery.undo == Some(0) {
+        if found.duplicate && self.recovery.undo {
+            self.recovery.retransmitted -= i32::from(self.recovery.retransmitted > 0);
+            if self.recovery.retransmitted == 0 {
                 self.undo(false);
                 self.settle();
             }
@@ -333,7 +335,7 @@ impl Sender {
             if !self.spec.sack {
                 self.socket.sacked_out = 0;
             }
-            self.recovery.undo = None;
+            self.recovery.undo = false;
             self.enter(State::Open);
             return true;
         }
@@ -427,7 +429,7 @@ impl Sender {
     pub(super) fn note_retransmission(&mut self) {
         let now_us = self.socket.now_us;
         self.recovery.retransmitted_us.get_or_insert(now_us);
-        self.recovery.undo = self.recovery.undo.map(|needed| needed.max(0) + 1);
+        self.recovery.retransmitted = self.recovery.retransmitted.max(0) + 1;
         if self.socket.state == State::Recovery {
             self.recovery.sent += 1;
         }
@@ -447,7 +449,9 @@ impl Sender {
             self.socket.prior_cwnd = self.socket.cwnd;
             self.socket.ssthresh = self.control.threshold(&mut self.socket);
             self.control.state(&mut self.socket, State::Reduced);
-            self.socket.cwnd = self.socket.cwnd.min(self.socket.ssthresh);
+            if !self.control.controls() {
+                self.socket.cwnd = self.socket.cwnd.min(self.socket.ssthresh);
+            }
         }
     }
 }

@@ -7,8 +7,6 @@ use super::super::socket::{BURST_BYTES, State};
 use super::{Out, Sender};
 use crate::link::Nanos;
 
-/// A burst has so many segments, at least where there are as many.
-const LEAST_BURST: u32 = 2;
 /// Segments that are not held back.
 const UNPACED: u64 = 10;
 
@@ -23,9 +21,9 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Whether the last burst is still held back.
-    pub fn is_ahead(&self, now: Nanos) -> bool {
-        self.next > now
+    /// For how long the next burst is still held back.
+    pub fn departs_in(&self, now: Nanos) -> Nanos {
+        self.next.saturating_sub(now)
     }
 
     pub fn wakes(&self) -> Option<Nanos> {
@@ -141,7 +139,7 @@ impl Sender {
         let least = self.socket.round_trip.least_us().unwrap_or(u32::MAX);
         let near = BURST_BYTES.checked_shr(least >> 9).unwrap_or(0);
         let bytes = (self.socket.pacing_rate >> 10).saturating_add(near.into()).min(BURST_BYTES.into());
-        ((bytes / u64::from(self.socket.mss)) as u32).max(LEAST_BURST)
+        ((bytes / u64::from(self.socket.mss)) as u32).max(self.control.least_burst(&self.socket))
     }
 
     /// Whether to wait for the next acknowledgment, so that a burst, of so many segments at most, becomes larger
@@ -175,9 +173,10 @@ impl Sender {
 
     fn send(&mut self, count: u32, out: &mut Out) {
         let first = self.socket.packets_out == 0;
+        self.note_start();
         if first {
             let now_us = self.socket.now_us;
-            (self.rate.first_us, self.rate.delivered_us) = (now_us, now_us);
+            (self.first_us, self.socket.delivered_us) = (now_us, now_us);
             if self.pace.sent > 0 {
                 self.control.resumed(now_us, now_us - self.usage.sent_us);
             }
@@ -185,8 +184,8 @@ impl Sender {
         let flags = if self.socket.app_limited > 0 { APP_LIMITED } else { 0 };
         let sent = Sent {
             at_us: self.socket.now_us,
-            delivered_us: self.rate.delivered_us,
-            first_us: self.rate.first_us,
+            delivered_us: self.socket.delivered_us,
+            first_us: self.first_us,
             delivered: self.socket.delivered,
             flags,
         };
@@ -201,6 +200,13 @@ impl Sender {
         self.socket.bytes_sent = self.layout.begin(self.next);
         self.pass(count);
         self.on_new_data(first);
+    }
+
+    /// Something is sent: with nothing on its way, sending begins.
+    fn note_start(&mut self) {
+        if self.socket.in_flight() == 0 {
+            self.control.transmission_starts(&mut self.socket);
+        }
     }
 
     /// A burst has left: the next may after as long as it takes at the rate.
@@ -237,10 +243,11 @@ impl Sender {
 
     /// Sends one segment again.
     pub(super) fn send_again(&mut self, sequence: u32, out: &mut Out) {
+        self.note_start();
         let sent = Sent {
             at_us: self.socket.now_us,
-            delivered_us: self.rate.delivered_us,
-            first_us: self.rate.first_us,
+            delivered_us: self.socket.delivered_us,
+            first_us: self.first_us,
             delivered: self.socket.delivered,
             flags: 0,
         };
@@ -279,7 +286,7 @@ impl Sender {
         usage.most = usage.most.max(socket.packets_out);
         if socket.now_us - usage.used_us >= socket.round_trip.timeout_us() {
             let used = usage.most.max(self.spec.initial_window);
-            if socket.state == State::Open && used < socket.cwnd {
+            if socket.state == State::Open && used < socket.cwnd && !self.control.controls() {
                 socket.ssthresh = socket.current_threshold();
                 socket.cwnd = (socket.cwnd + used) / 2;
             }
@@ -291,7 +298,7 @@ impl Sender {
     pub(super) fn restart_after_idle(&mut self) {
         let timeout_us = self.socket.round_trip.timeout_us();
         let mut idle_us = self.socket.now_us.saturating_sub(self.usage.sent_us);
-        if self.pace.sent == 0 || idle_us <= timeout_us {
+        if self.pace.sent == 0 || idle_us <= timeout_us || self.control.controls() {
             return;
         }
         self.control.restarted();

@@ -312,13 +312,13 @@ mod tests {
         let store = Store::open(directory.path(), &definition()).unwrap();
         let make = |path| {
             if path == 25 {
-                return Err(SweepError::Sim(SimError::Control { name: "bbr".into() }));
+                return Err(SweepError::Sim(SimError::Control { name: "vegas".into() }));
             }
             Ok(vec![row(path, "plain", 1_000, 0)])
         };
         let one = NonZeroUsize::MIN;
         let error = store.fill(&definition(), Shard::WHOLE, one, make).unwrap_err().to_string();
-        assert!(error.contains("bbr"), "{error}");
+        assert!(error.contains("vegas"), "{error}");
         assert_eq!(store.rows().unwrap().0.len(), 20);
         assert_eq!(fill(&store, Shard::WHOLE, 1), 15);
     }

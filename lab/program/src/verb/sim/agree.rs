@@ -55,7 +55,7 @@ impl Agree {
         }
         if all.pairs.is_empty() {
             let what = if others.is_empty() {
-                "arms that are simulated (an algorithm, cubic or reno)"
+                "arms that are simulated (an algorithm, cubic, reno or bbr)"
             } else {
                 "the same transfers over the same paths"
             };

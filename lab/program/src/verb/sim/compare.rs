@@ -191,7 +191,11 @@ mod tests {
             let arms = Arms::describe(&[name], &plan.profile, &[])?;
             sim::compare(&plan, &arms, SourceSpec::Bulk).map_err(anyhow::Error::from)
         };
-        assert!(arms("bbr", "geo").unwrap_err().to_string().contains("bbr"));
+        assert!(arms("bbr", "leo").is_ok() && arms("plain:base=bbr", "leo").is_ok());
+        assert!(matches!(
+            arms("inflight:base=bbr", "geo").unwrap_err().downcast(),
+            Ok(SimError::AfterExitOverBbr { name, algorithm: "inflight" }) if name == "inflight:base=bbr"
+        ));
         assert!(matches!(
             arms("ramp:start=resume", "geo").unwrap_err().downcast(),
             Ok(SimError::Unlearned { name, start }) if name == "ramp:start=resume" && start == "resume"

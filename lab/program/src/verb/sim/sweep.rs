@@ -248,7 +248,7 @@ mod tests {
             sweep.rows(&path).map(drop)
         };
         assert!(says(&["--arms", "vegas"]).unwrap_err().to_string().contains("there is no arm"));
-        assert!(says(&["--arms", "bbr"]).unwrap_err().to_string().contains("bbr"));
+        assert!(says(&["--arms", "inflight:base=bbr"]).unwrap_err().to_string().contains("base=cubic"));
         assert!(says(&["--arms", "search,search"]).unwrap_err().to_string().contains("twice"));
         let error = says(&["--population", "none.toml"]).unwrap_err().to_string();
         assert!(error.contains("none.toml"), "{error}");
