@@ -277,7 +277,8 @@ OPERATION(void, cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	base_cwnd_event(sk, event);
 	if (event != CA_EVENT_CWND_RESTART)
 		return;
-	disturb(sk);
+	count_all(sk);
+	wake_anew(sk);
 	flow = flow_of(sk);
 	if (flow)
 		slow_start_ends(&flow->header);

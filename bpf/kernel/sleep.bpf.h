@@ -27,6 +27,12 @@ static __noinline void doze_ends(struct sock *sk)
 }
 #endif
 
+/* The algorithm is asked with the next ACK, before which it begins anew: what it would have kept is of no use. */
+static __always_inline void wake_anew(struct sock *sk)
+{
+	sleep_of(sk)->until = 0;
+}
+
 /* The algorithm is asked with the next ACK. */
 static __always_inline void wake(struct sock *sk)
 {
@@ -34,7 +40,7 @@ static __always_inline void wake(struct sock *sk)
 	if (sleep_of(sk)->pause_us)
 		doze_ends(sk);
 #endif
-	sleep_of(sk)->until = 0;
+	wake_anew(sk);
 }
 
 /* Whether nobody has asked for anything since the flow fell asleep. */
@@ -106,6 +112,10 @@ static __always_inline void sleep_if_idle(const struct shell *shell, const struc
 }
 
 #else
+static __always_inline void wake_anew(struct sock *sk)
+{
+}
+
 static __always_inline void wake(struct sock *sk)
 {
 }

@@ -59,7 +59,7 @@ impl Sender {
                 sender.takes(next);
                 looks
             })
-            .unwrap()
+            .expect("a round ends")
     }
 }
 
@@ -80,7 +80,7 @@ fn sender(cwnd: u32, flags: u32) -> Sender {
         flags,
         ..Ack::default()
     };
-    let mut sender = Sender { flow: Flow::new(find("ramp").unwrap().parameters()), ack };
+    let mut sender = Sender { flow: Flow::new(find("ramp").expect("an algorithm").parameters()), ack };
     sender.takes(ack);
     for _ in 0..ACKS {
         sender.takes(sender.next(GAP_US));
