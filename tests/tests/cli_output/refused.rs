@@ -106,7 +106,7 @@ fn a_word_that_could_be_meant_otherwise_is_named_with_what_it_could_be() {
     assert!(onramp("explain nothere").refused(2).names(&["no file", "\"nothere\"", "filter"]));
     assert!(!onramp("explain src nothere").refused(2).contains("no file"));
     let error = onramp("sim compare --arms cubic,nothing").refused(2);
-    assert!(error.contains("oracle") && !error.contains("bbr"), "{error}");
+    assert!(error.contains("oracle") && !error.contains("dctcp"), "{error}");
     for (words, place) in [(&["explain"][..], "argument 2"), (&["attach", "ramp", "--set"], "argument 4")] {
         let mut command = cli::command(words);
         let ran: Ran = command.arg(OsStr::from_bytes(b"\xff.pcap")).output().unwrap().into();
