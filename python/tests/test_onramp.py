@@ -200,7 +200,7 @@ class Refused(unittest.TestCase):
         self.refused("1 s to 24 h", onramp.simulate, timeout="25h")
         self.refused("--object", onramp.simulate, think="1s")
         self.refused("threshold_pct", onramp.simulate, arms="search:threshold_pct=101")
-        self.refused("bbr is not simulated", onramp.simulate, arms="bbr")
+        self.refused("give base=cubic or base=reno", onramp.simulate, arms="inflight:base=bbr")
         self.refused("10000000", onramp.sweep, paths=0)
         self.refused("cannot read population none.toml", onramp.sweep, "none.toml")
         self.refused('there is no algorithm "serach"', onramp.replay, RECORDED, "serach")
