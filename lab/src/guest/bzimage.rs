@@ -3,19 +3,9 @@
 //!
 //! Offsets are those of Documentation/arch/x86/boot.rst of the kernel.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use super::{GuestError, programs};
-
-/// What a compressed kernel begins with, the program that decompresses it, and the Debian package that has that.
-const FORMATS: [(&[u8], &str, &str); 4] = [
-    (&[0x02, 0x21, 0x4c, 0x18], "lz4", "lz4"),
-    (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstd"),
-    (&[0xfd, b'7', b'z', b'X', b'Z'], "xz", "xz-utils"),
-    (&[0x1f, 0x8b], "gzip", "gzip"),
-];
+use super::{GuestError, compressed};
 
 /// The release that it names in its header (`kernel_version`), `6.12.107+deb13-cloud-amd64`; `None`: not a bzImage.
 pub(super) fn release(image: &[u8]) -> Option<String> {
@@ -33,10 +23,12 @@ pub(super) fn vmlinux(image: &[u8], path: &Path) -> Result<Vec<u8>, GuestError> 
     let incomplete =
         |missing| GuestError::Incomplete { directory: path.parent().unwrap_or(path).into(), missing };
     let payload = payload(image).ok_or_else(|| incomplete("vmlinuz that is a bzImage"))?;
-    let format = FORMATS.iter().find(|(magic, ..)| payload.starts_with(magic));
-    let (_, program, package) =
-        format.ok_or_else(|| incomplete("vmlinuz compressed by lz4, zstd, xz or gzip"))?;
-    let elf = decompress(payload, program, package)?;
+    let format = compressed::format(payload)
+        .ok_or_else(|| incomplete("vmlinuz compressed by lz4, zstd, xz or gzip"))?;
+    let mut elf = Vec::new();
+    // Some say of what follows the kernel that it is no archive.
+    let (read, _) = format.read(payload, |decompressed| decompressed.read_to_end(&mut elf))?;
+    read.map_err(|error| format.failed(error.to_string()))?;
     if elf.starts_with(b"\x7fELF") { Ok(elf) } else { Err(incomplete("vmlinuz with an ELF file in it")) }
 }
 
@@ -56,54 +48,47 @@ fn number(image: &[u8], at: usize, bytes: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(value)).ok()
 }
 
-fn decompress(payload: &[u8], program: &'static str, package: &'static str) -> Result<Vec<u8>, GuestError> {
-    let failed = |message: String| GuestError::Run { program: program.into(), message };
-    let mut child = Command::new(programs::find(program, package)?)
-        .arg("-dc")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| failed(error.to_string()))?;
-    let stdin = child.stdin.take();
-    std::thread::scope(|scope| {
-        // Both pipes at once, or both sides would wait. It may end before it has read all.
-        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(payload)));
-        let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
-        // Some say of what follows the kernel that it is no archive.
-        if output.stdout.is_empty() {
-            Err(failed("it cannot decompress the kernel".into()))
-        } else {
-            Ok(output.stdout)
-        }
-    })
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     /// A bzImage around this payload.
-    fn image(payload: &[u8]) -> Vec<u8> {
+    pub fn image(release: &str, payload: &[u8]) -> Vec<u8> {
         let mut image = vec![0; 0xa00];
         image[0x1f1] = 4;
         image[0x202..0x206].copy_from_slice(b"HdrS");
         image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
-        image[0x300..0x310].copy_from_slice(b"6.12.0-test (me)");
+        let version = format!("{release} (me)");
+        image[0x300..0x300 + version.len()].copy_from_slice(version.as_bytes());
         image[0x24c..0x250].copy_from_slice(&(payload.len() as u32 + 4).to_le_bytes());
         image.extend(payload);
         image.extend([0; 4]);
         image
     }
 
+    /// What a program makes of its standard input.
+    pub fn piped(program: &str, argument: &str, bytes: &[u8]) -> Vec<u8> {
+        let mut child = Command::new(program)
+            .arg(argument)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{program}: {error}"));
+        let mut stdin = child.stdin.take().unwrap();
+        let written = bytes.to_vec();
+        let writer = std::thread::spawn(move || stdin.write_all(&written));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        assert!(output.status.success(), "{program}");
+        output.stdout
+    }
+
     #[test]
     fn the_kernel_in_it_is_decompressed() {
-        // gzip of "\x7fELF".
-        let mut gzip =
-            Command::new("gzip").arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        gzip.stdin.take().unwrap().write_all(b"\x7fELF, a kernel").unwrap();
-        let payload = gzip.wait_with_output().unwrap().stdout;
-        let image = image(&payload);
+        let image = image("6.12.0-test", &piped("gzip", "-c", b"\x7fELF, a kernel"));
         assert_eq!(release(&image).unwrap(), "6.12.0-test");
         assert_eq!(vmlinux(&image, Path::new("vmlinuz")).unwrap(), b"\x7fELF, a kernel");
     }
@@ -112,8 +97,8 @@ mod tests {
     fn what_is_not_a_kernel_is_refused_with_the_reason() {
         let says = |image: &[u8]| vmlinux(image, Path::new("here/vmlinuz")).unwrap_err().to_string();
         assert!(says(b"text").contains("bzImage"));
-        assert!(says(&image(b"unknown")).contains("lz4, zstd, xz or gzip"));
-        let mut cut = image(b"\x1f\x8b");
+        assert!(says(&image("6.12.0-test", b"unknown")).contains("lz4, zstd, xz or gzip"));
+        let mut cut = image("6.12.0-test", b"\x1f\x8b");
         cut.truncate(0xa00);
         assert!(says(&cut).contains("bzImage"), "cut short");
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::source::SourceError;
+
 /// What can go wrong with a guest, seen from the host.
 #[derive(Debug, Error)]
 pub enum GuestError {
@@ -35,6 +37,9 @@ pub enum GuestError {
         /// What was said.
         message: String,
     },
+    /// A source of it is not what it should be.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// The suite has gone on to another series.
     #[error(
         "kernel {series} is no longer in Debian's {suite}, which has {release}: give a directory with vmlinuz and \
@@ -128,7 +133,10 @@ pub enum GuestError {
 impl GuestError {
     /// Whether what was asked for is what there is not.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::UnknownKernel { .. } | Self::Incomplete { .. })
+        match self {
+            Self::Source(error) => error.is_usage(),
+            other => matches!(other, Self::UnknownKernel { .. } | Self::Incomplete { .. }),
+        }
     }
 
     /// A failure at a file.

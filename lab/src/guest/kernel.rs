@@ -59,6 +59,11 @@ impl Series {
         })
     }
 
+    /// Whether a kernel of this release is of it: `6.12.107+deb13-cloud-amd64` of `6.12`.
+    pub(super) fn has(&self, release: &str) -> bool {
+        release.strip_prefix(&self.series).is_some_and(|rest| rest.starts_with(['.', '-', '+']))
+    }
+
     /// The kernel in the cache.
     ///
     /// # Errors
@@ -136,7 +141,7 @@ impl Kernel {
         Series::find(name)?.kept()
     }
 
-    fn read(directory: &Path, processor: &str) -> Result<Self, GuestError> {
+    pub(super) fn read(directory: &Path, processor: &str) -> Result<Self, GuestError> {
         let (vmlinuz, modules) = (directory.join("vmlinuz"), directory.join("modules"));
         for (path, missing) in [(&vmlinuz, "vmlinuz"), (&modules, "modules/")] {
             if !path.exists() {

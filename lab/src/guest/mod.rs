@@ -9,6 +9,7 @@
 //! host.
 //!
 //! * [`kernel`]: stock kernels of Debian, kept in a cache, or one that is given.
+//! * [`source`]: where else such a kernel may come from.
 //! * [`image`]: what is in the guest's memory when it boots.
 //! * [`machine`]: boots it, follows what it says, and ends it.
 //! * [`inside`]: its first process.
@@ -21,6 +22,7 @@
 
 mod archive;
 mod bzimage;
+mod compressed;
 mod error;
 pub mod image;
 pub mod inside;
@@ -31,6 +33,7 @@ mod pace;
 mod port;
 mod processor;
 mod programs;
+pub mod source;
 mod wire;
 
 pub use error::GuestError;
@@ -40,6 +43,7 @@ pub use kernel::{Kernel, Series};
 pub use machine::{Guest, Outcome};
 pub use modules::controls;
 pub use pace::INSTRUCTIONS_PER_NANOSECOND;
+pub use source::{Sha256Digest, Source};
 pub use wire::Stream;
 
 /// Modules of the kernel that the lab needs: sockets are listed through `tcp_diag`, links are made of `veth` and `tun`, `fq`

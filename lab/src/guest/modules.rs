@@ -3,9 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use super::{GuestError, Kernel};
+use super::{GuestError, Kernel, compressed};
 
 /// A module, as it is loaded.
 #[derive(Debug)]
@@ -108,29 +107,33 @@ fn walk(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), GuestError> {
 
 /// The module itself, decompressed.
 fn content(file: &Path) -> Result<Vec<u8>, GuestError> {
-    let (program, package) = match file.extension().and_then(|extension| extension.to_str()) {
-        Some("xz") => ("xz", "xz-utils"),
-        Some("zst") => ("zstd", "zstd"),
-        _ => return fs::read(file).map_err(GuestError::file("read", file)),
-    };
-    let path = super::programs::find(program, package)?;
-    let failed = |message: String| GuestError::Run { program: program.into(), message };
-    let output =
-        Command::new(path).arg("-qdc").arg(file).output().map_err(|error| failed(error.to_string()))?;
-    if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    let content = fs::read(file).map_err(GuestError::file("read", file))?;
+    let Some(format) = compressed::format(&content) else { return Ok(content) };
+    let mut module = Vec::new();
+    let (read, failure) = format.read(&content, |decompressed| decompressed.read_to_end(&mut module))?;
+    match failure.or_else(|| Some(read.err()?.to_string())) {
+        Some(message) => Err(format.failed(format!("{}: {message}", file.display()))),
+        None => Ok(module),
     }
 }
 
 /// What `depends=` in the module's information names.
 fn needed(content: &[u8]) -> Vec<String> {
-    let key = b"\0depends=";
-    let at = content.windows(key.len()).position(|window| window == key);
-    let text =
-        at.and_then(|at| content[at + key.len()..].split(|byte| *byte == 0).next()).unwrap_or_default();
-    String::from_utf8_lossy(text).split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    let names = information(content, "depends").unwrap_or_default();
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The release of the kernel that a module is for: the first word of `vermagic=` in its information.
+pub(super) fn release_of(content: &[u8]) -> Option<String> {
+    information(content, "vermagic")?.split(' ').next().map(str::to_owned)
+}
+
+/// What a module's information says of a key.
+fn information(content: &[u8], key: &str) -> Option<String> {
+    let key = format!("\0{key}=");
+    let at = memchr::memmem::find(content, key.as_bytes())? + key.len();
+    let text = content[at..].split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 #[cfg(test)]

@@ -73,6 +73,9 @@ fn files_that_are_not_there_or_are_something_else_are_wrong_usage() {
         assert!(error.contains(place.path().to_str().unwrap()), "{command}: {error}");
     }
     assert!(onramp("lab kernel fetch 5.10").refused(2).contains("6.12"));
+    for command in ["6.1 6.12 --from .", "6.12 --from /nowhere", "6.12 --from http://127.0.0.1/k"] {
+        onramp(&format!("lab kernel fetch {command}")).refused(2);
+    }
     assert!(!Path::new(&path("result.pdf")).exists());
 }
 

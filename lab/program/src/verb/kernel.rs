@@ -1,9 +1,10 @@
 //! `onramp-lab kernel`.
 
 use clap::{Args, Subcommand};
-use onramp_lab::guest::{self, GuestError, Series};
+use onramp_lab::guest::{self, GuestError, Series, Sha256Digest, Source};
 use serde::Serialize;
 
+use crate::failure::Usage;
 use crate::output::Output;
 use crate::table::Table;
 
@@ -19,11 +20,19 @@ enum Verb {
     /// List the kernels, and the versions kept
     #[command(after_help = "Examples:\n  onramp lab kernel list --json | jq '.kernels[].series'")]
     List,
-    /// Fetch kernels from Debian's archive, with apt-get and this machine's own mirror and keys
+    /// Fetch kernels from Debian's archive, with apt-get and this machine's own mirror and keys, or one from elsewhere
     ///
     /// They are kept below ONRAMP_CACHE, XDG_CACHE_HOME/onramp or ~/.cache/onramp. Nothing is installed, and no root is
     /// needed. A series that the archive has gone on from is listed as superseded; asked for by name, it is an error.
-    #[command(after_help = "Examples:\n  onramp lab kernel fetch\n  onramp lab kernel fetch 6.12")]
+    ///
+    /// --from needs no apt. It takes a directory, such as kernels/6.12 of another machine's cache or /lib/modules/RELEASE; a
+    /// .deb or a tar archive, as a file or by http(s), which curl fetches; an OCI image of such files, as a directory or an
+    /// archive (skopeo copy docker://… oci:DIR, oras copy --to-oci-layout, podman save --format oci-archive). The
+    /// kernel is the file vmlinuz or vmlinuz-RELEASE in it, its modules are where modules.builtin is. It is checked
+    /// before it is kept: series, modules, BTF.
+    #[command(after_help = "Examples:\n  onramp lab kernel fetch\n  onramp lab kernel fetch 6.12\n  \
+                            onramp lab kernel fetch 6.12 --from ./linux-image.deb\n  \
+                            onramp lab kernel fetch 6.12 --from other-machine/kernels/6.12")]
     Fetch(Fetch),
 }
 
@@ -34,6 +43,12 @@ struct Fetch {
     /// Ask the archive for newer versions of those that are kept
     #[arg(long)]
     newest: bool,
+    /// Directory, archive, http(s) URL or OCI image that has the kernel of the one series named
+    #[arg(long, value_name = "SOURCE", conflicts_with = "newest", requires = "series")]
+    from: Option<Source>,
+    /// Digest of the archive, or of the manifest of an OCI image in a directory; a URL needs it
+    #[arg(long, value_name = "HEX", requires = "from")]
+    sha256: Option<Sha256Digest>,
 }
 
 #[derive(Serialize)]
@@ -58,11 +73,21 @@ impl Kernel {
             Verb::List => {
                 Series::all().iter().map(|series| row(series, series.kept())).collect::<Result<_, _>>()?
             }
-            Verb::Fetch(Fetch { series, newest }) if series.is_empty() => Series::all()
+            Verb::Fetch(Fetch { series, from: Some(from), sha256, .. }) => {
+                let [series] = series.as_slice() else {
+                    return Err(Usage::error(format!(
+                        "--from is of one kernel: name one series, not {}",
+                        series.len()
+                    )));
+                };
+                let series = Series::find(series)?;
+                vec![row(series, Ok(series.fetch_from(&from, sha256.as_ref())?))?]
+            }
+            Verb::Fetch(Fetch { series, newest, .. }) if series.is_empty() => Series::all()
                 .iter()
                 .map(|series| row(series, series.fetch(newest)))
                 .collect::<Result<_, _>>()?,
-            Verb::Fetch(Fetch { series, newest }) => {
+            Verb::Fetch(Fetch { series, newest, .. }) => {
                 let asked: Vec<_> = series.iter().map(|name| Series::find(name)).collect::<Result<_, _>>()?;
                 let fetched = |series: &'static Series| row(series, Ok(series.fetch(newest)?));
                 asked.into_iter().map(fetched).collect::<Result<_, _>>()?
