@@ -143,6 +143,20 @@ fn it_agrees_with_the_kernel_as_far_as_the_page_says() {
     assert!(lacks.is_empty(), "docs/simulator.md lacks:\n{lacks:#?}");
 }
 
+/// When capacity is asked for, and so when it is granted, depends on the delay. The kernels, too, take one time or the other.
+#[test]
+fn over_capacity_on_demand_milliseconds_of_delay_decide() {
+    let mut profile = Profile::load(file("profiles/bod.toml")).expect("a profile");
+    let mut seconds = |delay_us: u64| {
+        (profile.link.forward.delay_us, profile.link.back.delay_us) = (delay_us, delay_us);
+        let plan = Plan { amount: Amount::Bytes(2_000_000), repetitions: 1, ..Plan::new(profile.clone()) };
+        simulated(&plan, "ramp:base=bbr", 1).seconds
+    };
+    let [least, most] = [370_000, 375_000].map(&mut seconds);
+    let stated = format!("between {least:.0} and {most:.0} s");
+    assert!(text("docs/bbr.md").contains(&stated), "docs/bbr.md does not say {stated}");
+}
+
 /// 16 s over a queue of ten BDP: with a search for the minimum RTT in them.
 #[test]
 fn it_leaves_a_large_queue_nearly_empty_that_cubic_fills() {
