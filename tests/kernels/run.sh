@@ -11,7 +11,7 @@ set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 target=${CARGO_TARGET_DIR:-$here/../../target}
 onramp=${ONRAMP_BIN:-$target/release/onramp}
-programs=(awk cat cut dmesg env false find grep head id iperf3 jq kill mktemp rm seq sh sleep tail timeout tr true wc)
+programs=(awk cat cut dmesg env false find grep head id iperf3 jq kill mktemp mount rm seq sh sleep tail timeout tr true wc)
 # Of this machine, which others may use as well.
 seconds=2400
 

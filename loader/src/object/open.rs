@@ -15,7 +15,7 @@ use crate::object::embedded::object;
 use crate::object::{constant, log, operations};
 use crate::system::clock;
 use crate::system::error::Error;
-use crate::system::kernel::Kernel;
+use crate::system::kernel::{self, Kernel};
 
 /// The error of a step on an object, with the end of libbpf's messages.
 pub(crate) fn failed(action: &'static str, object: &str) -> impl Fn(libbpf_rs::Error) -> Error + use<> {
@@ -44,7 +44,9 @@ impl Fitted {
     }
 
     fn load(self, name: &str) -> Result<Object, Error> {
-        self.object.load().map_err(failed("load", name))
+        self.object
+            .load()
+            .map_err(|error| kernel::locked_down().unwrap_or_else(|| failed("load", name)(error)))
     }
 }
 

@@ -107,6 +107,24 @@ pub(crate) fn has_sysfs() -> bool {
     Path::new("/sys/kernel").exists()
 }
 
+/// The mode of lockdown; `None`: it cannot be read.
+pub(crate) fn lockdown() -> Option<String> {
+    let text = fs::read_to_string("/sys/kernel/security/lockdown").ok()?;
+    let mode = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    Some(mode.unwrap_or("none").to_owned())
+}
+
+/// Why the kernel takes no program that reads its memory, where lockdown forbids that.
+pub(crate) fn locked_down() -> Option<Error> {
+    (lockdown()? == LOCKED_DOWN).then(|| Error::Unsupported {
+        missing: format!("its lockdown mode {LOCKED_DOWN} forbids BPF to read kernel memory"),
+        advice: "boot with lockdown=integrity, which is enough for Secure Boot",
+    })
+}
+
+/// The mode of lockdown in which no program can be loaded.
+pub(crate) const LOCKED_DOWN: &str = "confidentiality";
+
 /// Whether the BPF file system is where pins go.
 pub fn has_bpffs() -> bool {
     is_bpffs(&bpffs())

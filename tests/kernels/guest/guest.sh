@@ -21,6 +21,7 @@ if step - list sh /list.sh; then
 	step "$algorithm" run sh /transfer.sh "$control" onramp run "$algorithm" -- &&
 		step "$algorithm" run_gone sh /gone.sh "$control"
 	step - detach_all onramp detach --all
+	step - lockdown sh /lockdown.sh
 fi
 # Warnings and worse of the kernel, from whatever was done above.
 step - kernel_log sh -c 'dmesg | grep -E "WARNING:|BUG:|Oops|refcount_t|rcu.*stall" && exit 1 || echo quiet'

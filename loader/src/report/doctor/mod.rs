@@ -145,13 +145,19 @@ fn pins() -> Check {
     }
 }
 
+/// What loading shows, where it cannot be tried.
+const BY_BPF: &str = "congestion controls in BPF";
+
 fn not_tried() -> Check {
     let skipped = Err("not tried without the privilege".to_owned());
-    Check::new("congestion controls in BPF", "attach, run", skipped, "what it takes is said at: privilege")
+    Check::new(BY_BPF, "attach, run", skipped, "what it takes is said at: privilege")
 }
 
 /// What loading shows.
 fn loads(kernel: &Kernel) -> Vec<Check> {
+    if let Some(Error::Unsupported { missing, advice }) = kernel::locked_down() {
+        return vec![Check::new(BY_BPF, "attach, run", Err(missing), advice)];
+    }
     let tried = |result: Result<Object, Error>| match result {
         Ok(_) => Ok("loads".to_owned()),
         Err(error) => Err(first_line(error)),
@@ -270,18 +276,11 @@ fn jit() -> Check {
 }
 
 fn lockdown() -> Check {
-    let text = fs::read_to_string("/sys/kernel/security/lockdown");
-    let unknown =
-        if text.is_ok() { "none" } else { "not known: /sys/kernel/security/lockdown cannot be read" };
-    let text = text.unwrap_or_default();
-    let mode =
-        text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or(unknown);
-    let check = Check::ok("lockdown", "reading kernel memory from BPF", mode);
-    if mode == "confidentiality" {
-        check.warned("this mode forbids BPF to read kernel memory")
-    } else {
-        check
-    }
+    let mode = kernel::lockdown();
+    let is_forbidden = mode.as_deref() == Some(kernel::LOCKED_DOWN);
+    let found = mode.unwrap_or_else(|| "not known: /sys/kernel/security/lockdown cannot be read".into());
+    let result = if is_forbidden { Err(found) } else { Ok(found) };
+    Check::new("lockdown", "reading kernel memory from BPF", result, "boot with lockdown=integrity")
 }
 
 /// The kernel's own HyStart, which onramp replaces where it is attached.
