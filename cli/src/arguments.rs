@@ -1,13 +1,18 @@
 //! The command line as a whole.
 
+use std::ffi::OsString;
+use std::process::Command;
+
 use clap::{CommandFactory, Parser};
 use onramp_loader::algorithm::outside;
+use onramp_profiles::completions;
+use onramp_terminal::completions::Candidate;
 use onramp_terminal::program::CommandLine;
 
 use crate::exit;
 use crate::global::Global;
 use crate::output::Output;
-use crate::verb::Verb;
+use crate::verb::{Verb, lab};
 
 /// Decides when TCP stops doubling: attaches slow-start algorithms to this host's kernel, tunes them under running
 /// flows and shows what each flow did.
@@ -49,6 +54,14 @@ impl CommandLine for Arguments {
 
     fn exit_code(error: &anyhow::Error) -> u8 {
         exit::code(error)
+    }
+
+    fn values(name: &str, words: &[String], typed: &str) -> Vec<Candidate> {
+        completions::values(name, words, typed)
+    }
+
+    fn other_program(words: &[OsString]) -> Option<Command> {
+        lab::completing(words)
     }
 }
 

@@ -5,8 +5,9 @@
 //! * [`Profile`]: what a file says, read and checked.
 //! * [`link`], [`host`]: its parts, with their ranges.
 //! * [`lookup`]: profiles by name or path, and their parameters as the algorithms declare them.
-//! * [`parameters`]: algorithms and parameters on command lines.
+//! * [`parameters`]: algorithms and parameters on command lines; [`completions`]: what can be typed there.
 
+pub mod completions;
 mod contents;
 pub mod host;
 pub mod link;

@@ -3,12 +3,14 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{self, ExitCode};
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use tracing_subscriber::EnvFilter;
 
+use crate::completions::{self, Candidate};
 use crate::failure;
 use crate::global::Global;
 use crate::output::{self, Output};
@@ -30,11 +32,29 @@ pub trait CommandLine: Parser {
 
     /// The exit code of an error.
     fn exit_code(error: &anyhow::Error) -> u8;
+
+    /// What can be given where help has the value `name`, of which this much is typed, the last of these words. What does not
+    /// begin with it is left out by the caller; a list's values are asked for one at a time.
+    fn values(name: &str, words: &[String], typed: &str) -> Vec<Candidate>;
+
+    /// Where these words are another program's: it, to complete them.
+    fn other_program(_words: &[OsString]) -> Option<process::Command> {
+        None
+    }
 }
 
 /// The whole of a program with these arguments, the first of which is its name.
 pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if completions::is_asked() {
+        if let Some(mut other) = C::other_program(arguments.get(1..).unwrap_or_default()) {
+            // It returns only if it cannot be executed; there is nothing to offer then.
+            let _ = other.exec();
+        } else {
+            completions::answer(&C::command(), C::values, &arguments);
+        }
+        return ExitCode::SUCCESS;
+    }
     let line = match C::try_parse_from(&arguments) {
         Ok(line) => line,
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {

@@ -31,6 +31,23 @@ impl LabArguments {
     }
 }
 
+/// The laboratory's program with its words, where those up to the one to be completed are.
+pub(crate) fn completing(words: &[OsString]) -> Option<Command> {
+    let word = words.iter().position(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
+    let own = match words[word].to_str()? {
+        "lab" => word + 1,
+        "sim" => word,
+        _ => return None,
+    };
+    // The word itself is this program's.
+    if word + 1 == words.len() {
+        return None;
+    }
+    let mut command = Command::new(companion::find(PROGRAM).ok()?);
+    command.args(&words[own..]);
+    Some(command)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;

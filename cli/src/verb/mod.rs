@@ -11,7 +11,7 @@ mod expire;
 mod explain;
 mod finding;
 mod flows;
-mod lab;
+pub(crate) mod lab;
 mod list;
 mod others;
 mod paths;
@@ -120,7 +120,7 @@ impl Verb {
             Self::Doctor(verb) => verb.run(output),
             Self::Lab(words) => words.execute(None, output),
             Self::Sim(words) => words.execute(Some("sim"), output),
-            Self::Completions(verb) => verb.run("onramp", &line(), output),
+            Self::Completions(verb) => verb.run("onramp", output),
             Self::Man(verb) => verb.run(MANUAL, &line(), output),
             Self::Expire(verb) => verb.run(),
             Self::ServeWeb(verb) => verb.run(),

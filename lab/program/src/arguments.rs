@@ -3,8 +3,10 @@
 
 use clap::{CommandFactory, Parser};
 use onramp_loader::algorithm::outside;
+use onramp_terminal::completions::Candidate;
 use onramp_terminal::program::CommandLine;
 
+use crate::completions;
 use crate::exit;
 use crate::global::Global;
 use crate::output::Output;
@@ -51,6 +53,10 @@ impl CommandLine for Arguments {
 
     fn exit_code(error: &anyhow::Error) -> u8 {
         exit::code(error)
+    }
+
+    fn values(name: &str, words: &[String], typed: &str) -> Vec<Candidate> {
+        completions::values(name, words, typed)
     }
 }
 

@@ -265,6 +265,16 @@ const BUILT_IN: [&str; 2] = ["cubic", "reno"];
 /// Controls that simulations know.
 const SIMULATED: [&str; 4] = ["cubic", "bbr", "reno", ORACLE];
 
+/// Controls that arms of simulations can be, or those of guests of the newest kernel that is kept.
+pub(crate) fn controls(simulates: bool) -> Vec<String> {
+    if simulates {
+        return SIMULATED.map(str::to_owned).into();
+    }
+    let newest = guest::Series::all().iter().rev().find_map(|series| series.kept().ok());
+    let modules = newest.and_then(|kernel| guest::controls(&kernel).ok()).unwrap_or_default();
+    BUILT_IN.map(str::to_owned).into_iter().chain(modules).collect()
+}
+
 /// Every arm is one of these controls or an algorithm and is there once, and every setting belongs to an arm.
 fn check<'a>(
     labels: &[&'a str],

@@ -8,6 +8,7 @@
 
 mod arguments;
 mod arm;
+mod completions;
 mod drawn;
 mod exit;
 mod follow;

@@ -25,7 +25,7 @@ use crate::units::{self, count, show_us};
 Undo: printed; paths that another prefix forgets are learned anew")]
 pub(super) struct Set {
     /// New values
-    #[arg(value_name = "NAME=VALUE", required = true)]
+    #[arg(value_name = "SETTING=VALUE", required = true)]
     settings: Vec<String>,
     /// Say what would change; change nothing
     #[arg(long)]

@@ -34,7 +34,7 @@ pub(crate) struct Evaluate {
     #[arg(default_value = algorithm::default().name())]
     arm: String,
     /// Cases, by name; see --list [default: all]
-    #[arg(long = "case", value_delimiter = ',', value_name = "ID,…")]
+    #[arg(long = "case", value_delimiter = ',', value_name = "CASE,…")]
     cases: Vec<String>,
     /// List the cases
     #[arg(long, conflicts_with = "cases")]

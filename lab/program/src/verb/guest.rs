@@ -45,7 +45,7 @@ pub(crate) struct Guest {
     #[arg(long = "module", value_name = "MODULE")]
     modules: Vec<String>,
     /// A variable of the command's environment
-    #[arg(long = "env", value_name = "NAME=VALUE")]
+    #[arg(long = "env", value_name = "VARIABLE=VALUE")]
     environment: Vec<String>,
     /// Memory of the guest, MiB, 256 to 65536
     #[arg(long, value_name = "MIB", default_value_t = 1500, value_parser = units::number(256..=65_536_u32))]
@@ -155,6 +155,6 @@ mod tests {
     #[test]
     fn a_variable_has_a_name_and_a_value() {
         assert_eq!(variable("A=b=c").unwrap(), ("A".into(), "b=c".into()));
-        assert!(variable("A").unwrap_err().to_string().contains("NAME=VALUE"));
+        assert!(variable("A").unwrap_err().to_string().contains("VARIABLE=VALUE"));
     }
 }

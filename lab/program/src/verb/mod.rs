@@ -98,7 +98,7 @@ impl Verb {
             Self::Profile(verb) => verb.run(output),
             Self::Plot(verb) => verb.run(),
             Self::Qlog(verb) => verb.run(),
-            Self::Completions(verb) => verb.run("onramp-lab", &line(), output),
+            Self::Completions(verb) => verb.run("onramp-lab", output),
             Self::Man(verb) => verb.run(MANUAL, &line(), output),
             Self::Inside(_) => Ok(inside::run()),
             Self::Once(verb) => verb.run(),

@@ -79,7 +79,7 @@ pub(super) const CLAIMED: ReportText<'_> = ReportText {
 #[derive(Args, Debug)]
 pub(super) struct Choice {
     /// Claims, by name; see --list
-    #[arg(value_name = "ID", required_unless_present_any = ["all", "list"])]
+    #[arg(value_name = "CLAIM", required_unless_present_any = ["all", "list"])]
     ids: Vec<String>,
     /// All claims
     #[arg(long, conflicts_with = "ids")]
