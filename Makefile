@@ -6,7 +6,7 @@ ONRAMP := $(or $(CARGO_TARGET_DIR),target)/release/onramp
 # Seconds per algorithm of `make fuzz`.
 FUZZ_SECONDS ?= 60
 
-.PHONY: all deps web build release release-check demo test lint sbom kernels golden fuzz bench reproduce clean
+.PHONY: all deps web build book release release-check demo test lint sbom kernels golden fuzz bench reproduce clean
 
 all: build
 
@@ -30,6 +30,11 @@ release: deps
 	@.ci/oldest
 	@.ci/licences
 	@.ci/release
+
+# README.md and docs/ as a book: target/book/html/index.html
+book: DEPS := build
+book: deps
+	@.ci/book
 
 # What `make release` has made, installed, run and removed in root file systems of distributions.
 release-check: DEPS := build lab release release-check

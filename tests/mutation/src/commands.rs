@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Command, Parser};
 use proptest::collection::vec;
@@ -55,36 +55,43 @@ fn of_help<P: Parser>() -> Vec<Example> {
     all
 }
 
-/// The lines of the fenced blocks of README.md and docs/ below `root` that begin with a program of the project, without a
-/// prompt and without what stands next to them.
+/// The commands of a page: the lines of its fenced blocks that begin with a program of the project, without a prompt and without
+/// what stands next to them.
+pub fn of_page(text: &str) -> Vec<String> {
+    let blocks = text.split("\n```").skip(1).step_by(2);
+    let lines = blocks.flat_map(|block| block.lines().skip(1));
+    let lines = lines.map(|line| line.strip_prefix("$ ").unwrap_or(line));
+    let own = lines.filter(|line| line.starts_with("onramp ") || line.starts_with("onramp-lab "));
+    own.map(|line| line.split("  ").next().unwrap_or(line).to_owned()).collect()
+}
+
+/// README.md and the pages of docs/ below `root`, each with its path from there.
 ///
 /// # Panics
 /// If a page cannot be read.
-fn of_pages(root: &Path) -> Vec<Example> {
-    let (mut directories, mut pages, mut all) =
-        (vec![root.join("docs")], vec![root.join("README.md")], Vec::new());
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).expect("a directory") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                pages.push(path);
-            }
+pub fn pages(root: &Path) -> Vec<(PathBuf, String)> {
+    let mut left = vec![root.join("README.md"), root.join("docs")];
+    let mut all = Vec::new();
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(
+                fs::read_dir(path).expect("a directory").map(|entry| entry.expect("an entry").path()),
+            );
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            let text = fs::read_to_string(&path).expect("a page");
+            all.push((path.strip_prefix(root).expect("below the root").to_owned(), text));
         }
     }
-    for page in pages {
-        let text = fs::read_to_string(&page).expect("a page");
-        let blocks = text.split("\n```").skip(1).step_by(2);
-        let lines = blocks.flat_map(|block| block.lines().skip(1));
-        let lines = lines.map(|line| line.strip_prefix("$ ").unwrap_or(line));
-        let lines = lines.filter(|line| line.starts_with("onramp ") || line.starts_with("onramp-lab "));
-        all.extend(lines.map(|line| Example {
-            place: page.display().to_string(),
-            line: line.split("  ").next().unwrap_or(line).to_owned(),
-        }));
-    }
     all
+}
+
+/// The [commands](of_page) of [`pages`].
+fn of_pages(root: &Path) -> Vec<Example> {
+    let examples = |(path, text): (PathBuf, String)| {
+        let place = path.display().to_string();
+        of_page(&text).into_iter().map(move |line| Example { place: place.clone(), line })
+    };
+    pages(root).into_iter().flat_map(examples).collect()
 }
 
 /// Has a program parse what its own commands are in these lines: `own` turns the words of a command into those that the

@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
+use onramp_mutation::commands::of_page;
 use onramp_tests::cli::{self, onramp};
 
 /// Verbs whose examples are not run here, and why. They are parsed all the same (`arguments.rs` of both programs), and what they do is
@@ -148,8 +149,6 @@ fn every_example_that_needs_no_kernel_runs_as_it_stands_but_for_its_size() {
 #[test]
 fn every_command_of_a_page_that_needs_no_kernel_runs_but_for_its_size() {
     let pages = [include_str!("../../../README.md"), include_str!("../../../docs/simulator.md")];
-    let blocks = pages.iter().flat_map(|page| page.split("\n```").skip(1).step_by(2));
-    let lines = blocks.flat_map(str::lines).filter(|line| line.starts_with("onramp "));
-    let ran = lines.filter(|line| runs(line.split("  ").next().unwrap(), &mut Vec::new())).count();
+    let ran = pages.iter().flat_map(|page| of_page(page)).filter(|line| runs(line, &mut Vec::new())).count();
     assert!(ran >= 3, "{ran}");
 }
