@@ -263,6 +263,18 @@ fn a_loss_is_told_from_an_exit_and_its_recovery_has_a_begin_and_an_end() {
     assert_eq!(flows[1].retransmitted_bytes, u64::from(MSS));
 }
 
+/// Senders of before RFC 6928 begin with less, and are seen to double.
+#[test]
+fn a_flow_that_never_fills_an_initial_window_is_limited_by_its_application() {
+    let limited = |segments: u32| {
+        let mut recording = read(packets(Behaviour { segments, ..DOUBLES }).pcap(96)).unwrap();
+        let flags: Vec<_> = recording.rows::<AckRow>().iter().map(|row| row.flags & 1 != 0).collect();
+        flags
+    };
+    assert_eq!(limited(9), [true; 9]);
+    assert!(!limited(11)[0]);
+}
+
 #[test]
 fn what_the_receiver_limits_is_no_exit() {
     let mut recording = read(packets(Behaviour { window: 500, ..DOUBLES }).pcap(96)).unwrap();

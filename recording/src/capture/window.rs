@@ -3,7 +3,7 @@
 //!
 //! While nothing else limits a sender its congestion window is in flight whenever an ACK comes. So the window is the most that
 //! was in flight since it was last reduced; with a quarter of it or more unused the application, or the send buffer, is the
-//! limit. Slow start is over with the first reduction, or once two rounds in a row, of which nothing else was the limit, grow by
+//! limit. So it is of a flow that has never filled an initial window. Slow start is over with the first reduction, or once two rounds in a row, of which nothing else was the limit, grow by
 //! less than a third: doubling may lose a half of itself to delayed acknowledgments, congestion avoidance seldom gains a third.
 
 use onramp_algorithm::{CongestionState, ExitReason, NO_THRESHOLD};
@@ -18,6 +18,8 @@ const GROWTH_PERCENT: u64 = 133;
 const ROUNDS: usize = 2;
 /// A window below has been limited by nothing yet, segments.
 const LEAST: u64 = 8;
+/// The initial window, segments (RFC 6928).
+const INITIAL: u64 = 10;
 /// The window of a round is reached at so many hundredths of it.
 const REACHED_PERCENT: u64 = 96;
 
@@ -58,6 +60,7 @@ struct Round {
 
 /// Of each point, and how slow start ended.
 pub(super) fn windows(points: &[Point], mss: u32) -> (Vec<Windows>, Option<Exit>) {
+    let is_small = is_small(points, mss);
     let limits = limits(points, mss);
     let exit = exit(points, &limits, mss);
     let segments =
@@ -78,7 +81,8 @@ pub(super) fn windows(points: &[Point], mss: u32) -> (Vec<Windows>, Option<Exit>
         } else {
             most = most.max(point.before);
         }
-        let limit = at.checked_sub(1).map(|before| limits[before]);
+        let at_first = is_small.then_some(Limit::Application);
+        let limit = at.checked_sub(1).map_or(at_first, |before| Some(limits[before]));
         all.push(Windows {
             cwnd: segments(most),
             ssthresh,
@@ -89,20 +93,28 @@ pub(super) fn windows(points: &[Point], mss: u32) -> (Vec<Windows>, Option<Exit>
     (all, exit)
 }
 
+/// Whether an initial window was never full before the first reduction.
+fn is_small(points: &[Point], mss: u32) -> bool {
+    let open = points.iter().take_while(|point| point.state == CongestionState::Open);
+    open.map(|point| point.before).max().is_some_and(|most| most < INITIAL * u64::from(mss))
+}
+
 /// After each point.
 fn limits(points: &[Point], mss: u32) -> Vec<Limit> {
-    let mut most = 0;
+    let is_small = is_small(points, mss);
+    let (mut most, mut was_reduced) = (0, false);
     let mut all = Vec::with_capacity(points.len());
     for (at, point) in points.iter().enumerate() {
         let next = points.get(at + 1);
         let flight = next.map_or(point.in_flight, |next| next.before);
         let outstanding = next.map_or(point.sent, |next| next.sent).saturating_sub(point.acknowledged);
         most = if point.state == CongestionState::Open { most.max(point.before) } else { point.before };
+        was_reduced |= point.state != CongestionState::Open;
         all.push(if point.state != CongestionState::Open {
             Limit::Recovery
         } else if point.receive_window > 0 && outstanding + u64::from(mss) > point.receive_window.into() {
             Limit::Receiver
-        } else if 4 * flight < FULL_QUARTERS * most {
+        } else if 4 * flight < FULL_QUARTERS * most || is_small && !was_reduced {
             Limit::Application
         } else {
             Limit::Window
