@@ -108,7 +108,7 @@ fn with_values_of(argument: Arg, values: Values, words: &Arc<[String]>) -> Arg {
     let Some(name) = name.filter(|_| argument.get_possible_values().is_empty()) else { return argument };
     let name = name.trim_end_matches(",…").to_owned();
     match name.as_str() {
-        "FILE" | "NAME.h" | "PATH" | "PATH[:PATH]" | "RECORDING" | "RESULT" => {
+        "FILE" | "NAME.h" | "PATH" | "PATH[:PATH]" | "RECORDING" | "RESULT" | "SOURCE" => {
             argument.value_hint(ValueHint::AnyPath)
         }
         "DIR" => argument.value_hint(ValueHint::DirPath),
