@@ -119,7 +119,7 @@ fn placed(text: &str) -> Placed {
 
 fn variable(text: &str) -> anyhow::Result<(String, String)> {
     let (name, value) =
-        text.split_once('=').ok_or_else(|| Usage::error(format!("--env {text:?} is not NAME=VALUE")))?;
+        text.split_once('=').ok_or_else(|| Usage::error(format!("--env {text:?} is not VARIABLE=VALUE")))?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
