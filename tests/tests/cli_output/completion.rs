@@ -14,7 +14,7 @@ fn offered(program: &Path, words: &[&str]) -> Vec<(String, String)> {
 }
 
 fn values(words: &[&str]) -> Vec<String> {
-    offered(&cli::binary(), words).into_iter().map(|(value, _)| value).collect()
+    offered(cli::binary(), words).into_iter().map(|(value, _)| value).collect()
 }
 
 fn of_laboratory(words: &[&str]) -> Vec<String> {
@@ -23,11 +23,11 @@ fn of_laboratory(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn verbs_and_options_are_offered_with_their_meaning_and_hidden_ones_are_not() {
-    let all = offered(&cli::binary(), &["s"]);
+    let all = offered(cli::binary(), &["s"]);
     let verbs: Vec<_> = all.iter().map(|(value, _)| value.as_str()).collect();
     assert_eq!(verbs, ["status", "select", "serve", "shadow", "sim"]);
     assert!(all.iter().all(|(_, help)| !help.is_empty()), "{all:?}");
-    assert_eq!(values(&["completi"]), [""; 0]);
+    assert_eq!(values(&["completion"]), [""; 0]);
     assert!(values(&[]).contains(&"attach".to_owned()));
     assert_eq!(values(&["attach", "--dr"]), ["--dry-run"]);
     assert_eq!(values(&["select", "a"]), ["add"]);
