@@ -1,8 +1,10 @@
 _FUNCTION() {
-	local line=${COMP_LINE:0:COMP_POINT} words word
+	local line=${COMP_LINE:0:COMP_POINT} words word found
 	read -r -a words <<<"$line"
 	[[ $line == *[[:space:]] ]] && words+=("")
-	mapfile -t COMPREPLY < <(VARIABLE=1 PROGRAM "${words[@]:1}" 2>/dev/null)
+	found=$(VARIABLE=1 PROGRAM "${words[@]:1}" 2>/dev/null)
+	[[ -n $found ]] || return 0
+	mapfile -t COMPREPLY <<<"$found"
 	COMPREPLY=("${COMPREPLY[@]%%$'\t'*}")
 	# Bash replaces what stands after the last = or : of a word.
 	word=${words[-1]}
