@@ -27,10 +27,9 @@ trap 'exit 130' INT TERM
 cd "$work"
 echo "clock,part,bytes,arm,seconds,retransmitted_segments,digest"
 for part in "${parts[@]}"; do
-	awk -F, -v first="$((120 * part))" -v bytes=0 '
+	awk -F, -v first="$((120 * part))" -v CONVFMT=%.0f -v OFMT=%.0f '
 		NR == 1 { print; next }
-		$1 >= first * 1e6 && $1 < (first + 60) * 1e6 { print $1 - first * 1e6 "," $2 }' \
-		OFMT=%.0f CONVFMT=%.0f "$recording.csv" >"$name.csv"
+		$1 >= first * 1e6 && $1 < (first + 60) * 1e6 { print $1 - first * 1e6 "," $2 }' "$recording.csv" >"$name.csv"
 	mean=$(awk -F, 'NR > 1 { sum += $2 } END { printf "%.0f", sum / (NR - 1) }' "$name.csv")
 	# The queue is that of the whole recording.
 	awk -v mean="$mean" '

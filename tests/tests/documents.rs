@@ -1,5 +1,7 @@
 //! The pages' figures are those of the committed results, their links lead somewhere, and they keep within their length.
 
+#[path = "documents/recorded.rs"]
+mod recorded;
 #[path = "documents/starts.rs"]
 mod starts;
 
@@ -34,9 +36,13 @@ fn states(path: &str, figure: &str) {
 }
 
 fn results(path: &str) -> Vec<Row> {
-    let text = page(path);
+    rows(&page(path))
+}
+
+/// The rows of CSV.
+fn rows(text: &str) -> Vec<Row> {
     let mut lines = text.lines();
-    let names: Vec<_> = lines.next().expect(path).split(',').map(str::to_owned).collect();
+    let names: Vec<_> = lines.next().expect("names of columns").split(',').map(str::to_owned).collect();
     lines.map(|line| names.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()).collect()
 }
 

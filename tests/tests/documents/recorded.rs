@@ -1,34 +1,14 @@
 //! Over a recorded link (profiles/recorded): the figures of README.md and of the recording's page are those of
 //! docs/evaluation/recorded.csv, which the simulator makes again for some of its parts.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use onramp_tests::cli;
 
-/// A row of the results, by column.
-type Row = BTreeMap<String, String>;
+use super::{Row, median, number, page, results, root, rows};
 
 const ARMS: [&str; 3] = ["ramp", "cubic", "bbr"];
-
-fn file(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
-}
-
-fn text(path: &str) -> String {
-    std::fs::read_to_string(file(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-fn rows(text: &str) -> Vec<Row> {
-    let mut lines = text.lines();
-    let names: Vec<_> = lines.next().unwrap().split(',').map(str::to_owned).collect();
-    lines.map(|line| names.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()).collect()
-}
-
-fn number(row: &Row, column: &str) -> f64 {
-    row[column].parse().unwrap_or_else(|_| panic!("{column}: {row:?}"))
-}
+const RESULTS: &str = "docs/evaluation/recorded.csv";
 
 fn of<'a>(rows: &'a [Row], clock: &str, bytes: &str, arm: &str) -> Vec<&'a Row> {
     let is_asked = |row: &&Row| row["clock"] == clock && row["bytes"] == bytes && row["arm"] == arm;
@@ -54,47 +34,46 @@ fn ratios(rows: &[Row], clock: &str, bytes: &str, arm: &str) -> (f64, f64) {
 
 #[test]
 fn tables_of_the_recorded_link_have_the_figures_of_its_runs() {
-    let rows = rows(&text("docs/evaluation/recorded.csv"));
-    let page = text("profiles/recorded/README.md");
+    let runs = results(RESULTS);
+    let table = page("profiles/recorded/README.md");
     for (clock, sizes, parts) in [
         ("simulated", &["500000", "2000000", "10000000", "50000000"][..], 40),
         ("virtual", &["10000000"][..], 8),
     ] {
         for size in sizes {
-            let (mean, worst) = ratios(&rows, clock, size, "ramp");
-            let (bbr, bbr_worst) = ratios(&rows, clock, size, "bbr");
-            let all = ARMS.map(|arm| of(&rows, clock, size, arm));
+            let (mean, worst) = ratios(&runs, clock, size, "ramp");
+            let (bbr, bbr_worst) = ratios(&runs, clock, size, "bbr");
+            let all = ARMS.map(|arm| of(&runs, clock, size, arm));
             assert!(all.iter().all(|runs| runs.len() == parts), "{clock} {size}");
             let [ramp_lost, cubic_lost, bbr_lost] = all.map(|runs| sum(&runs));
             let megabytes = size.parse::<f64>().unwrap() / 1e6;
             let line = format!(
                 "| {clock}, {megabytes} MB | {mean:.3} ({worst:.2}), {ramp_lost} | {bbr:.3} ({bbr_worst:.2}), {bbr_lost} | {cubic_lost} |"
             );
-            assert!(page.contains(&line), "{line}");
+            assert!(table.contains(&line), "{line}");
         }
     }
     let cells = ARMS.map(|arm| {
-        let runs = of(&rows, "virtual", "10000000", arm);
-        let mut seconds: Vec<_> = runs.iter().map(|row| number(row, "seconds")).collect();
-        seconds.sort_by(f64::total_cmp);
-        let median = (seconds[3] + seconds[4]) / 2.0;
-        let mut lost: Vec<_> = runs.iter().map(|row| number(row, "retransmitted_segments")).collect();
-        lost.sort_by(f64::total_cmp);
-        format!("{median:.2} ({:.2}–{:.2}), {:.0}", seconds[0], seconds[7], (lost[3] + lost[4]) / 2.0)
+        let runs = of(&runs, "virtual", "10000000", arm);
+        let [seconds, lost] = ["seconds", "retransmitted_segments"]
+            .map(|column| runs.iter().map(|row| number(row, column)).collect::<Vec<_>>());
+        let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = seconds.iter().copied().fold(0.0, f64::max);
+        format!("{:.2} ({least:.2}–{most:.2}), {:.0}", median(seconds), median(lost))
     });
     let line = format!("[recorded](profiles/recorded/README.md) | {} |", cells.join(" | "));
-    assert!(text("README.md").contains(&line), "{line}");
+    assert!(page("README.md").contains(&line), "{line}");
 }
 
 #[test]
 fn the_simulator_makes_them_again() {
-    let output = Command::new(file("tests/recorded.sh"))
+    let output = Command::new(root().join("tests/recorded.sh"))
         .arg(cli::laboratory())
         .args(["0", "26", "39"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let recorded = rows(&text("docs/evaluation/recorded.csv"));
+    let recorded = results(RESULTS);
     let again = rows(&String::from_utf8(output.stdout).unwrap());
     assert_eq!(again.len(), 36);
     for row in &again {
