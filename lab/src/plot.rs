@@ -84,6 +84,7 @@ fn panel(title: &str, unit: &str, value: usize, level: (f64, &str), curves: &[Cu
         lines,
         regions: Vec::new(),
         marks: Vec::new(),
+        intervals: Vec::new(),
         legend: Corner::UpperLeft,
     }
 }

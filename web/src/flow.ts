@@ -359,9 +359,19 @@ function series(flow: FlowDetail, known: Known, scope: Scope): Omit<Series, "mom
 		incidents: known.incidents
 			.filter((one) => one.at_us <= last)
 			.map((one) => ({ x: seconds(one.at_us), what: one.what, acknowledged: one.acknowledged_bytes })),
-		others: (known.shadow?.findings ?? []).flatMap(({ exit, algorithm }) =>
+		others: (known.shadow?.findings ?? []).flatMap(({ exit, algorithm, continuation }) =>
 			exit && algorithm !== flow.algorithm
-				? [{ x: exit.since_start_us / 1e6, algorithm, cwnd: exit.cwnd_segments }]
+				? [
+						{
+							x: exit.since_start_us / 1e6,
+							algorithm,
+							cwnd: exit.cwnd_segments,
+							continuation: continuation.map(([us, bytes]): [number, number] => [
+								us / 1e6,
+								(bytes * exit.cwnd_segments) / exit.window_bytes,
+							]),
+						},
+					]
 				: [],
 		),
 	};

@@ -9,7 +9,10 @@ const UNKNOWN = "The bandwidth-delay product is not known: no round of the flow 
 
 const shown = new WeakMap<HTMLElement, string>();
 
-export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null): void {
+/** Of reports, which have no continuations, too. */
+type Said = Pick<Shadow, "given"> & { findings: Omit<Opinion, "continuation">[] };
+
+export function othersView(place: HTMLElement, flow: Flow, shadow: Said | null): void {
 	const now = JSON.stringify([shadow, flow.exit, flow.regret]);
 	if (shown.get(place) === now) return;
 	shown.set(place, now);
@@ -113,13 +116,13 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 			"p",
 			{ class: "quiet" },
 			"Open loop: exact up to an exit, but an exit would have changed what came after. The cost of " +
-				"others is what CUBIC would take from their window on.",
+				"others is what CUBIC would take from their window on, as the thin lines of the chart of the window show it.",
 		),
 	);
 }
 
 /** An algorithm with what was set of its parameters; the flow's own was asked again. Reports have settings. */
-function named({ algorithm, settings }: Opinion & { settings?: string[] }, own: string): string {
+function named({ algorithm, settings }: Said["findings"][number] & { settings?: string[] }, own: string): string {
 	const name = [algorithm, ...(settings ?? [])].join(" ");
 	return algorithm === own ? `${name}, ${settings || recording() ? "replayed" : "with its defaults"}` : name;
 }

@@ -2,7 +2,7 @@
 
 import { fill, h } from "./dom";
 import { othersView } from "./others";
-import type { Flow, Shadow } from "./schema";
+import type { Flow, Opinion, Shadow } from "./schema";
 
 interface Reported {
 	local?: string | null;
@@ -15,7 +15,7 @@ interface Reported {
 	exit?: Flow["exit"];
 	regret?: Flow["regret"];
 	given?: Shadow["given"];
-	findings: Shadow["findings"];
+	findings: Omit<Opinion, "continuation">[];
 }
 
 /** Flows that are shown. */

@@ -41,8 +41,8 @@ export interface Series {
 	slowStart: [number, number] | null;
 	/** Losses and the like. */
 	incidents: { x: number; what: string; acknowledged: number }[];
-	/** Where others would have left: windows in segments. */
-	others: { x: number; algorithm: string; cwnd: number }[];
+	/** Where others would have left: windows in segments; and how CUBIC would have gone on, until the path was full. */
+	others: { x: number; algorithm: string; cwnd: number; continuation: [number, number][] }[];
 }
 
 const EVENTS: Record<string, [Shape, string]> = {
@@ -127,6 +127,7 @@ export class FlowCharts extends Charts<"sequence" | "window" | "rtt" | "rate" | 
 					span ? [edge(`most ${number}`, span[0]), edge(`least ${number}`, span[1])] : [],
 				),
 				...ceilings(flow),
+				...flow.others.filter(({ continuation }) => continuation.length > 0).map(ghost(flow.x)),
 				{ label: "in flight", color: c2, values: flow.inFlight, width: 1.5, dash: [2, 2] },
 				{
 					label: "ssthresh",
@@ -226,6 +227,19 @@ function ceilings(flow: Series): Curve[] {
 		lines.push({ label: "receive window", color: color("c1"), values: receiver, width: 1, dash: [10, 3, 2, 3] });
 	return lines;
 }
+
+/** The window that another algorithm would have had after its exit. */
+const ghost =
+	(x: number[]) =>
+	({ algorithm, continuation }: Series["others"][number]): Curve => {
+		const values = x.map((at) => {
+			const next = continuation.findIndex(([later]) => later >= at);
+			const [one, two] = [continuation[Math.max(0, next - 1)], continuation[next]];
+			if (!one || !two || at < one[0]) return null;
+			return one[1] + (two[0] > one[0] ? ((two[1] - one[1]) * (at - one[0])) / (two[0] - one[0]) : 0);
+		});
+		return { label: `${algorithm} instead`, color: color("ink"), values, width: 1, dash: [2, 4] };
+	};
 
 /** From the first window that was seen, if that was in slow start, up to twice what was reached. */
 function doubling(flow: Series, most: number): Values | null {

@@ -1,4 +1,4 @@
-// A flow's page in a real browser: zoom, a second flow next to it, and the page as a file; started by
+// A flow's page in a real browser: zoom, what others would have done, a second flow next to it, and the page as a file; started by
 // cli/src/verb/serve/web/recordings/tests.rs.
 //
 // flow.mjs CHROMIUM URL
@@ -12,15 +12,16 @@ import { addressOf, launch, saved, until } from "./browser.mjs";
 const [chromiumPath, url] = process.argv.slice(2);
 const SEGMENT = 1000;
 
-/** Rows of a flow that doubles its window each round trip up to a most, and keeps it then. */
-function rows(flow, rttUs, most) {
+/** Rows of a flow that doubles its window each round trip up to a most, and keeps it then. In one round RTTs are longer. */
+function rows(flow, rttUs, most, slow = -1) {
 	const all = [];
 	let [at, acknowledged, window] = [1_000_000 + flow, 0, 10];
 	for (let round = 0; round < 12; round += 1) {
 		for (let part = 1; part <= 10; part += 1) {
 			const bytes = acknowledged + Math.floor((window * part * SEGMENT) / 10);
 			const sent = bytes + window * SEGMENT;
-			all.push([flow, at + (part * rttUs) / 10, bytes, sent, rttUs, window, window, SEGMENT, 0].join());
+			const rtt = round === slow ? 1.5 * rttUs : rttUs;
+			all.push([flow, at + (part * rttUs) / 10, bytes, sent, rtt, window, window, SEGMENT, 0].join());
 		}
 		acknowledged += window * SEGMENT;
 		at += rttUs;
@@ -30,7 +31,8 @@ function rows(flow, rttUs, most) {
 }
 const columns =
 	"flow,at_us,acknowledged_bytes,sent_bytes,rtt_us,cwnd_segments,in_flight_segments,mss_bytes,app_limited";
-const recording = [columns, ...rows(1, 50_000, 640), ...rows(2, 100_000, 160), ""].join("\n");
+const flows = [...rows(1, 50_000, 640), ...rows(2, 100_000, 160), ...rows(3, 50_000, 640, 4)];
+const recording = [columns, ...flows, ""].join("\n");
 
 const browser = await launch(chromiumPath);
 const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
@@ -187,6 +189,16 @@ rmSync(directory, { recursive: true });
 await page.getByLabel("Compare with").selectOption("");
 await compared.waitFor({ state: "hidden" });
 await until(async () => assert.ok(!(await hash()).includes("with=")));
+
+// A round of longer RTTs, at which HyStart would have left with 160 segments: by CUBIC's 5 % a round trip there are 226 in the end.
+await page.evaluate((next) => (location.hash = next), `#/flow/3?recording=${named}`);
+await until(async () => {
+	const labels = await page
+		.locator(".chart:visible [aria-label]")
+		.evaluateAll((all) => all.map((one) => one.ariaLabel));
+	const windows = labels.map((label) => /hystart instead (\d+)/.exec(label)?.[1]).filter(Boolean);
+	assert.ok(windows.length === 1 && Math.abs(windows[0] - 226) < 8, labels.join("\n"));
+});
 
 assert.deepEqual(complaints, []);
 await browser.close();

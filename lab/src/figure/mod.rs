@@ -26,6 +26,8 @@ const COLOURS: [RGBColor; SERIES + 1] = [
     RGBColor(90, 90, 90),
     BLACK,
 ];
+/// Width of the caps of an interval, pixels.
+const CAP: u32 = 10;
 /// Colours that series take in turn.
 const SERIES: usize = 7;
 /// The colour of what knows the path, and is no algorithm.
@@ -74,6 +76,8 @@ pub struct Panel {
     pub regions: Vec<Region>,
     /// Named points.
     pub marks: Vec<Mark>,
+    /// How far what is drawn may be off.
+    pub intervals: Vec<Interval>,
     /// Where the legend stands.
     pub legend: Corner,
 }
@@ -162,6 +166,17 @@ pub struct Mark {
     pub name: String,
     /// Where.
     pub at: (f64, f64),
+    /// Index into the palette.
+    pub colour: usize,
+}
+
+/// An interval of confidence: a stroke upwards with a cap at each end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval {
+    /// Where.
+    pub x: f64,
+    /// From below to above.
+    pub y: (f64, f64),
     /// Index into the palette.
     pub colour: usize,
 }
@@ -273,6 +288,9 @@ impl Panel {
                 });
             }
         }
+        chart.draw_series(self.intervals.iter().map(|Interval { x, y: (low, high), colour: index }| {
+            ErrorBar::new_vertical(*x, *low, f64::midpoint(*low, *high), *high, colour(*index), CAP)
+        }))?;
         for Mark { name, at, colour: index } in &self.marks {
             let drawn = chart.draw_series([Circle::new(*at, 5, colour(*index).filled())])?;
             if !name.is_empty() {

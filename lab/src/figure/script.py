@@ -49,6 +49,9 @@ for at, (panel, axis) in enumerate(zip(panels, axes[:, 0])):
         axis.plot(x, y, DASHES[line["dash"]], color=line["colour"], label=line["name"] or None, linewidth=1)
     for number, mark in enumerate(panel["marks"]):
         axis.plot(*rows[at, "mark", number][0], "o", color=mark["colour"], label=mark["name"] or None, markersize=3)
+    for number, interval in enumerate(panel["intervals"]):
+        (x, low), (_, high) = rows[at, "interval", number]
+        axis.errorbar(x, (low + high) / 2, (high - low) / 2, fmt="none", color=interval["colour"], capsize=2, linewidth=1)
     for number, region in enumerate(panel["regions"]):
         (left, low), (right, high) = rows[at, "region", number]
         axis.fill_between((left, right), low, high, color=region["colour"], alpha=0.25)

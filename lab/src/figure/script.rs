@@ -12,8 +12,8 @@ const SCRIPT: &str = include_str!("script.py");
 /// Where a script says what the figure is.
 const PLACE: &str = "@FIGURE@";
 
-/// The points of a figure, one a row: panel, what it belongs to (a line, a mark or a region, which has two corners), the number
-/// and the name of that, and its coordinates in the units of the panel's axes.
+/// The points of a figure, one a row: panel, what it belongs to (a line, a mark, an interval, which has two ends, or a region, which
+/// has two corners), the number and the name of that, and its coordinates in the units of the panel's axes.
 pub(super) fn points(figure: &Figure) -> String {
     let mut csv = String::from("panel,kind,number,name,x,y\n");
     for (at, panel) in figure.panels.iter().enumerate() {
@@ -30,6 +30,10 @@ pub(super) fn points(figure: &Figure) -> String {
         for (number, mark) in panel.marks.iter().enumerate() {
             rows("mark", number, &mark.name, &[mark.at]);
         }
+        for (number, interval) in panel.intervals.iter().enumerate() {
+            let (x, y) = (interval.x, interval.y);
+            rows("interval", number, "", &[(x, y.0), (x, y.1)]);
+        }
         for (number, region) in panel.regions.iter().enumerate() {
             let (x, y) = (region.x, region.y);
             rows("region", number, &region.name, &[(x.0, y.0), (x.1, y.1)]);
@@ -42,6 +46,7 @@ pub(super) fn points(figure: &Figure) -> String {
 pub(super) fn script(figure: &Figure, points: &str) -> String {
     let axis =
         |axis: &Axis| json!({ "label": axis.label, "from": axis.from, "to": axis.to, "log": axis.log });
+    let interval = |interval: &super::Interval| json!({ "colour": hex(interval.colour) });
     let named = |name: &str, index: usize| json!({ "name": name, "colour": hex(index) });
     let panels: Vec<Value> = figure
         .panels
@@ -56,6 +61,7 @@ pub(super) fn script(figure: &Figure, points: &str) -> String {
                 "y": axis(&panel.y),
                 "lines": panel.lines.iter().map(line).collect::<Vec<_>>(),
                 "marks": panel.marks.iter().map(|mark| named(&mark.name, mark.colour)).collect::<Vec<_>>(),
+                "intervals": panel.intervals.iter().map(interval).collect::<Vec<_>>(),
                 "regions": panel.regions.iter().map(|one| named(&one.name, one.colour)).collect::<Vec<_>>(),
             })
         })

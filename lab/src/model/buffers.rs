@@ -183,6 +183,7 @@ pub fn figure(default: Limit, recommended: Limit, path: Option<Path>) -> Figure 
                 .collect(),
             regions: regions.collect(),
             marks: marks.into_iter().collect(),
+            intervals: Vec::new(),
             legend: Corner::LowerLeft,
         }],
     }

@@ -124,6 +124,11 @@ pub(crate) fn look(
     Ok(summary(&codes, &found.collect::<BTreeMap<_, _>>().into_values().collect::<Vec<_>>()))
 }
 
+/// What [`look`] would find where no socket can be looked at.
+pub(crate) fn unseen(pins: &Pins, loaded: &Loaded) -> Held {
+    summary(&code::unpinned(loaded, pins), &[])
+}
+
 /// `codes`: what is loaded; `holders`: sockets, each once.
 fn summary(codes: &[u32], holders: &[Holder]) -> Held {
     let of = |code: u32| holders.iter().filter(move |holder| holder.code == code);

@@ -187,6 +187,8 @@ pub fn status() -> Result<Host, Error> {
     let mut scan = NamespaceScan::of_all()?;
     let loaded = code::loaded()?;
     let (mut algorithms, mut of_processes, mut iterators) = (Vec::new(), None, Iterators::default());
+    let mut unreadable = Vec::new();
+    let mut note = |what: &str, error| unreadable.push(format!("{what}: {}", kernel::reason(error)));
     for algorithm in algorithms::all() {
         let name = algorithm.congestion_control();
         let pins = Pins::new(algorithm);
@@ -207,13 +209,14 @@ pub fn status() -> Result<Host, Error> {
         // What is registered without our pins is its own code.
         let held = match state {
             State::Foreign => Held::default(),
-            _ => holders::look(&pins, &loaded, &mut of_processes, &mut iterators)?,
+            _ => holders::look(&pins, &loaded, &mut of_processes, &mut iterators).unwrap_or_else(|error| {
+                note(&format!("sockets on earlier code of {algorithm}"), error);
+                holders::unseen(&pins, &loaded)
+            }),
         };
         let default_not_in = if default_in.is_empty() { Vec::new() } else { scan.not_of(&name) };
         algorithms.push(Status { algorithm, state, default_in, default_not_in, users, held });
     }
-    let mut unreadable = Vec::new();
-    let mut note = |what: &str, error| unreadable.push(format!("{what}: {}", kernel::reason(error)));
     Ok(Host {
         algorithms,
         selection: select::rules_summary().unwrap_or_else(|error| {

@@ -3,8 +3,9 @@
 //!
 //! While nothing else limits a sender its congestion window is in flight whenever an ACK comes. So the window is the most that
 //! was in flight since it was last reduced; with a quarter of it or more unused the application, or the send buffer, is the
-//! limit. So it is of a flow that has never filled an initial window. Slow start is over with the first reduction, or once two rounds in a row, of which nothing else was the limit, grow by
-//! less than a third: doubling may lose a half of itself to delayed acknowledgments, congestion avoidance seldom gains a third.
+//! limit. So it is of a flow that has never filled an initial window. Slow start is over with the first reduction, or once two
+//! rounds in a row, of which nothing else was the limit, grow by less than a third: doubling may lose a half of itself to delayed
+//! acknowledgments, congestion avoidance seldom gains a third.
 
 use onramp_algorithm::{CongestionState, ExitReason, NO_THRESHOLD};
 
@@ -61,7 +62,7 @@ struct Round {
 /// Of each point, and how slow start ended.
 pub(super) fn windows(points: &[Point], mss: u32) -> (Vec<Windows>, Option<Exit>) {
     let is_small = is_small(points, mss);
-    let limits = limits(points, mss);
+    let limits = limits(points, mss, is_small);
     let exit = exit(points, &limits, mss);
     let segments =
         |bytes: u64| u32::try_from(bytes.div_ceil(u64::from(mss))).unwrap_or(NO_THRESHOLD - 1).max(1);
@@ -100,8 +101,7 @@ fn is_small(points: &[Point], mss: u32) -> bool {
 }
 
 /// After each point.
-fn limits(points: &[Point], mss: u32) -> Vec<Limit> {
-    let is_small = is_small(points, mss);
+fn limits(points: &[Point], mss: u32, is_small: bool) -> Vec<Limit> {
     let (mut most, mut was_reduced) = (0, false);
     let mut all = Vec::with_capacity(points.len());
     for (at, point) in points.iter().enumerate() {

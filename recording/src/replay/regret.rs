@@ -23,6 +23,9 @@ const UNKNOWN: f64 = 1.05;
 /// Growth of CUBIC's Reno-friendly region, segments a round trip: 3 (1 - 0.7) / (1 + 0.7) (RFC 9438, section 4.3).
 const FRIENDLY: f64 = 0.53;
 
+/// Steps of a continuation.
+const STEPS: u32 = 24;
+
 /// What a path gave a flow: the one place that says what its bandwidth-delay product is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PathEstimate {
@@ -72,15 +75,31 @@ impl PathEstimate {
     /// Of an exit that an algorithm would have made: by CUBIC's growth from its window on until that carries the rate,
     /// without the memory of a loss, or with what is too much of the window in a queue that has room for it.
     pub fn regret_of(&self, exit: &Exit) -> Regret {
-        let segment = exit.window_bytes as f64 / f64::from(exit.cwnd_segments.max(1));
-        let missing =
-            carries(self.window_bytes).saturating_sub(exit.window_bytes.into()) as f64 / segment.max(1.0);
+        let took_us = self.growth_us(exit, carries(self.window_bytes) as f64);
+        self.cost(exit.window_bytes, took_us, self.queue_us(exit.window_bytes))
+    }
+
+    /// The windows to which that growth comes, each with the time since the first data, microseconds: from that of the exit to
+    /// the one that carries the rate. Empty: that of the exit does.
+    pub fn continuation_of(&self, exit: &Exit) -> Vec<(u64, u64)> {
+        let missing = carries(self.window_bytes).saturating_sub(exit.window_bytes.into()) as f64;
+        let point = |step: u32| {
+            let window = exit.window_bytes as f64 + missing * f64::from(step) / f64::from(STEPS);
+            (exit.since_start_us + self.growth_us(exit, window).round() as u64, window.round() as u64)
+        };
+        if missing > 0.0 { (0..=STEPS).map(point).collect() } else { Vec::new() }
+    }
+
+    /// For how long CUBIC would have grown from an exit's window to this one, by the fastest of its ways, microseconds.
+    fn growth_us(&self, exit: &Exit, window_bytes: f64) -> f64 {
+        let from = exit.window_bytes as f64;
+        let segment = (from / f64::from(exit.cwnd_segments.max(1))).max(1.0);
+        let missing = (window_bytes - from).max(0.0) / segment;
         let cubic_us = (missing / CUBIC).cbrt() * 1e6;
         let friendly_us = missing / FRIENDLY * f64::from(self.base_rtt_us);
-        let times = carries(self.window_bytes) as f64 / exit.window_bytes.max(1) as f64;
-        let unknown_us = times.max(1.0).log(UNKNOWN) * f64::from(self.base_rtt_us);
-        let took_us = cubic_us.min(friendly_us).min(unknown_us);
-        self.cost(exit.window_bytes, took_us, self.queue_us(exit.window_bytes))
+        let times = (window_bytes / from.max(1.0)).max(1.0);
+        let unknown_us = times.log(UNKNOWN) * f64::from(self.base_rtt_us);
+        cubic_us.min(friendly_us).min(unknown_us)
     }
 
     /// What is too much of a window waits so long, in a queue that has room for it. `None`: whether it is too much is not
@@ -468,6 +487,17 @@ mod tests {
         for enough in [950, 970, 999, 1_000] {
             assert_eq!(given.regret_of(&exit(enough)).early_us, 0, "{enough}");
         }
+        // On the way there it is as far as the same growth has come, and it ends where the window carries the rate.
+        let continuation = given.continuation_of(&Exit { since_start_us: 7_000, ..exit(500) });
+        assert_eq!((continuation.len(), continuation[0]), (25, (7_000, 500 * SEGMENT)));
+        assert_eq!(continuation[24].1, 950 * SEGMENT);
+        assert_eq!(
+            (continuation[24].0 - 7_000) / 1_000,
+            1_315,
+            "the time that was lost, and that of doubling"
+        );
+        assert!(continuation.is_sorted_by(|one, next| one.0 < next.0 && one.1 < next.1), "{continuation:?}");
+        assert_eq!(given.continuation_of(&exit(950)), []);
         // 500 are too many: 500 kB at 10 MB/s.
         let late = given.regret_of(&exit(1_500));
         assert_eq!((late.early_us, late.queue_us), (0, Some(50_000)));

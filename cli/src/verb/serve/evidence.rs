@@ -48,6 +48,9 @@ struct Opinion<'a> {
     /// `None`: it would not have left before the flow did.
     exit: Option<&'a Exit>,
     regret: Option<Regret>,
+    /// The windows to which CUBIC would have grown after that exit until the path was full: microseconds since the first
+    /// data, bytes. Empty: it was full, or the path is not known.
+    continuation: Vec<(u64, u64)>,
     last_outcome: &'a str,
 }
 
@@ -58,6 +61,9 @@ impl<'a> Shadow<'a> {
             algorithm: finding.algorithm,
             exit: finding.exit.as_ref(),
             regret: finding.regret,
+            continuation: given
+                .zip(finding.exit.as_ref())
+                .map_or_else(Vec::new, |(given, exit)| given.continuation_of(exit)),
             last_outcome: finding.last_outcome,
         };
         Self { given, findings: findings.iter().map(opinion).collect() }

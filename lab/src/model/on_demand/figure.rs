@@ -94,6 +94,7 @@ fn against_factor(startup: Startup, volumes: &[u64]) -> Result<Panel, RangeError
         lines,
         regions: Vec::new(),
         marks: Vec::new(),
+        intervals: Vec::new(),
         legend: Corner::UpperLeft,
     })
 }

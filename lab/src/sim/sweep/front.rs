@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{ArmSummary, Sweep};
-use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Line, Panel, Region, style};
+use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Interval, Line, Panel, Region, style};
 use crate::sim::ORACLE;
 use crate::stats::Bound;
 
@@ -12,7 +12,7 @@ use crate::stats::Bound;
 const GREY: usize = 6;
 
 /// Draws the arms: time over losses, and time over queueing delay, with the front of the two in each. Arms on the front of
-/// all three have the first colour, the oracle is black, the others are grey. ≥ before a name: runs were given up, and its figures are bounds.
+/// all three have the first colour, the oracle is black, the others are grey; times have their 95 % confidence interval. ≥ before a name: runs were given up, and its figures are bounds.
 ///
 /// # Errors
 /// [`FigureError`] naming the file.
@@ -30,17 +30,16 @@ fn panel(label: &str, sweep: &Sweep, x: impl Fn(&ArmSummary) -> f64) -> Panel {
     let at = |arm: &ArmSummary| (x(arm), arm.mean_time);
     let points: Vec<_> = sweep.arms.iter().map(&at).collect();
     let right = points.iter().map(|point| point.0).fold(0.0, f64::max);
-    let top = points.iter().map(|point| point.1).fold(1.0, f64::max);
-    let bottom = points.iter().map(|point| point.1).fold(1.0, f64::min);
+    let interval =
+        |arm: &ArmSummary| Some(Interval { x: x(arm), y: arm.mean_time_ci95?.into(), colour: colour(arm) });
+    let intervals: Vec<_> = sweep.arms.iter().filter_map(interval).collect();
+    let ends = || intervals.iter().flat_map(|interval| [interval.y.0, interval.y.1]);
+    let times = || points.iter().map(|point| point.1).chain(ends());
+    let (bottom, top) = (times().fold(1.0, f64::min), times().fold(1.0, f64::max));
     let region = |arm: &ArmSummary| {
         let (x, y) = at(arm);
-        let colour = match arm.arm.as_str() {
-            ORACLE => style(0, ORACLE).0,
-            _ if arm.front => 0,
-            _ => GREY,
-        };
         let name = format!("{}{}", arm.bound.map_or("", Bound::sign), arm.arm);
-        Region { name, x: (x, x), y: (y, y), colour }
+        Region { name, x: (x, x), y: (y, y), colour: colour(arm) }
     };
     Panel {
         title: String::new(),
@@ -59,7 +58,16 @@ fn panel(label: &str, sweep: &Sweep, x: impl Fn(&ArmSummary) -> f64) -> Panel {
         }],
         regions: sweep.arms.iter().map(region).collect(),
         marks: Vec::new(),
+        intervals,
         legend: Corner::UpperLeft,
+    }
+}
+
+fn colour(arm: &ArmSummary) -> usize {
+    match arm.arm.as_str() {
+        ORACLE => style(0, ORACLE).0,
+        _ if arm.front => 0,
+        _ => GREY,
     }
 }
 
@@ -103,6 +111,23 @@ mod tests {
         let line = staircase(&sweep, |arm| (arm.retransmitted_per_mille, arm.mean_time));
         let losses: Vec<_> = line.iter().map(|point| point.0).collect();
         assert_eq!(losses, [0.0, 100.0, 400.0]);
+    }
+
+    #[test]
+    fn intervals_of_means_are_within_the_axis() {
+        let rows = [
+            row(0, "one", 1_000, 0),
+            row(0, "two", 1_500, 0),
+            row(1, "one", 1_000, 0),
+            row(1, "two", 1_600, 0),
+        ];
+        let shown = panel("", &Sweep::new("x", 1, &rows), |arm| arm.queueing_delay_us);
+        let [one, two] = &shown.intervals[..] else { panic!("{:?}", shown.intervals) };
+        assert_eq!(one.y, (1.0, 1.0), "it is the best on both");
+        assert!(
+            two.y.0 < 1.55 && 1.55 < two.y.1 && shown.y.from < two.y.0 && two.y.1 < shown.y.to,
+            "{shown:?}"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::digest::hex;
 use crate::emulator::MTU;
 use crate::host::HEADER_BYTES;
 use crate::sim::ORACLE;
-use crate::stats::{Bound, Quantiles};
+use crate::stats::{Bound, Quantiles, Summary};
 use onramp_terminal::output::SCHEMA;
 
 /// An arm wins where it is so near to the least time …
@@ -97,6 +97,8 @@ pub struct ArmSummary {
     pub front: bool,
     /// Geometric mean of time over the least time.
     pub mean_time: f64,
+    /// Its 95 % confidence interval, over the paths: from, to. None of a single path, or where times are bounds.
+    pub mean_time_ci95: Option<[f64; 2]>,
     /// By class of paths.
     pub classes: BTreeMap<String, ClassSummary>,
     /// Where it takes longest compared with the least time.
@@ -264,10 +266,12 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
     let segments: u64 = runs.iter().map(|run| run.row.bytes.div_ceil(MSS)).sum();
     let mut worst: Vec<_> = compared().filter(|run| run.row.arm != run.best.arm).collect();
     worst.sort_by(|one, other| other.time.total_cmp(&one.time).then(one.row.path.cmp(&other.row.path)));
+    let logarithm = Summary::new(compared().map(|run| run.time.max(1e-9).ln()));
+    let bound_of_all = bound(runs);
     ArmSummary {
         arm: name.to_owned(),
         won: share(&all),
-        bound: bound(runs),
+        bound: bound_of_all,
         paths_compared: compared().count(),
         time: Quantiles::new(compared().map(|run| run.time)),
         time_over_limit: over(|row| row.limit_us),
@@ -288,10 +292,10 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
         early_exits: early.len(),
         earliest: early.into_iter().take(WORST).map(|run| Worst::new(run)).collect(),
         front: false,
-        mean_time: {
-            let logarithms = compared().map(|run| run.time.max(1e-9).ln());
-            (logarithms.sum::<f64>() / compared().count().max(1) as f64).exp()
-        },
+        mean_time: logarithm.map_or(1.0, |of| of.mean.exp()),
+        mean_time_ci95: logarithm
+            .filter(|_| bound_of_all.is_none())
+            .and_then(|of| of.ci95.map(|half| [of.mean - half, of.mean + half].map(f64::exp))),
         classes: of_classes.into_iter().map(class).collect(),
         worst: worst.into_iter().take(WORST).map(Worst::new).collect(),
     }
@@ -437,6 +441,18 @@ pub(super) mod tests {
         let worst: Vec<_> = two.worst.iter().map(|worst| (worst.path, worst.best.as_str())).collect();
         assert_eq!(worst, [(2, "one"), (0, "one"), (1, "one")]);
         assert!(one.worst.is_empty());
+    }
+
+    #[test]
+    fn a_mean_of_ratios_has_its_interval_unless_it_is_a_bound_or_of_a_single_path() {
+        let rows = |other| [row(0, "one", 1_000, 0), other, row(2, "one", 1_000, 0), row(2, "two", 2_000, 0)];
+        let of = |rows: &[RunRow]| sweep(rows).arms[1].mean_time_ci95;
+        // Ratios 1 and 2: half of the interval of their logarithms is t(1) = 12.706 times half of ln 2.
+        let [from, to] = of(&rows(row(0, "two", 1_000, 0))).unwrap();
+        assert!((from * to - 2.0).abs() < 1e-9, "around the geometric mean");
+        assert!(((to / from).ln() - 12.706 * 2f64.ln()).abs() < 1e-9, "{from} {to}");
+        assert_eq!(of(&rows(RunRow { complete: 0, ..row(0, "two", 9_000, 0) })), None);
+        assert_eq!(of(&rows(row(0, "two", 1_000, 0))[..2]), None);
     }
 
     #[test]

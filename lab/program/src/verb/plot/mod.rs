@@ -122,6 +122,7 @@ fn panel(flow: &Flow) -> Panel {
         lines,
         regions: Vec::new(),
         marks: flow.findings.iter().enumerate().filter_map(|(index, finding)| mark(index, finding)).collect(),
+        intervals: Vec::new(),
         legend: Corner::UpperLeft,
     }
 }

@@ -334,7 +334,7 @@ fn detail(flow: u64, acks: bool) -> Detail {
     let shadow = json!({"given": null, "findings": [{"algorithm": "best", "exit": {"ack": 3,
         "reason": "algorithm", "at_us": 9, "since_start_us": 2, "acknowledged_bytes": 1, "cwnd_segments": 10, "window_bytes": 10_000,
         "in_flight_segments": 9, "rtt_us": 7, "min_rtt_us": 7, "ssthresh_segments": null, "target_segments": null},
-        "regret": null, "last_outcome": "grow"}]});
+        "regret": null, "continuation": [[2, 10_000], [9, 20_000]], "last_outcome": "grow"}]});
     Detail {
         flow,
         rounds_only: (!acks).then(|| "it has ended".into()),
