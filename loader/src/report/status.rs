@@ -210,7 +210,7 @@ pub fn status() -> Result<Host, Error> {
         let held = match state {
             State::Foreign => Held::default(),
             _ => holders::look(&pins, &loaded, &mut of_processes, &mut iterators).unwrap_or_else(|error| {
-                note(&format!("sockets on earlier code of {algorithm}"), error);
+                note(&format!("sockets on earlier code of {}", algorithm.name()), error);
                 holders::unseen(&pins, &loaded)
             }),
         };

@@ -57,6 +57,7 @@ fn against_volume(groups: &[Vec<Startup>], factor: f64) -> Panel {
         lines,
         regions: Vec::new(),
         marks,
+        intervals: Vec::new(),
         legend: Corner::UpperLeft,
     }
 }
