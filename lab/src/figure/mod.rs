@@ -26,8 +26,8 @@ const COLOURS: [RGBColor; SERIES + 1] = [
     RGBColor(90, 90, 90),
     BLACK,
 ];
-/// Width of the caps of an interval, pixels.
-const CAP: u32 = 10;
+/// Half of the width of the caps of an interval, pixels.
+const CAP: i32 = 5;
 /// Colours that series take in turn.
 const SERIES: usize = 7;
 /// The colour of what knows the path, and is no algorithm.
@@ -288,9 +288,12 @@ impl Panel {
                 });
             }
         }
-        chart.draw_series(self.intervals.iter().map(|Interval { x, y: (low, high), colour: index }| {
-            ErrorBar::new_vertical(*x, *low, f64::midpoint(*low, *high), *high, colour(*index), CAP)
-        }))?;
+        for Interval { x, y: (low, high), colour: index } in &self.intervals {
+            let style = colour(*index).stroke_width(1);
+            chart.draw_series([PathElement::new([(*x, *low), (*x, *high)], style)])?;
+            let cap = |y: f64| EmptyElement::at((*x, y)) + PathElement::new([(-CAP, 0), (CAP, 0)], style);
+            chart.draw_series([cap(*low), cap(*high)])?;
+        }
         for Mark { name, at, colour: index } in &self.marks {
             let drawn = chart.draw_series([Circle::new(*at, 5, colour(*index).filled())])?;
             if !name.is_empty() {
@@ -298,16 +301,20 @@ impl Panel {
                 drawn.label(name).legend(move |(x, y)| Circle::new((x + 11, y), 4, filled).into_dyn());
             }
         }
-        chart
-            .configure_series_labels()
-            .position(match self.legend {
-                Corner::UpperLeft => SeriesLabelPosition::UpperLeft,
-                Corner::LowerLeft => SeriesLabelPosition::LowerLeft,
-            })
-            .legend_area_size(32)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
+        let mut names =
+            self.lines.iter().map(|line| &line.name).chain(self.marks.iter().map(|mark| &mark.name));
+        if names.any(|name| !name.is_empty()) {
+            chart
+                .configure_series_labels()
+                .position(match self.legend {
+                    Corner::UpperLeft => SeriesLabelPosition::UpperLeft,
+                    Corner::LowerLeft => SeriesLabelPosition::LowerLeft,
+                })
+                .legend_area_size(32)
+                .background_style(WHITE.mix(0.85))
+                .border_style(BLACK.mix(0.3))
+                .draw()?;
+        }
         Ok(())
     }
 }
