@@ -102,6 +102,11 @@ fi
 	for name in mine other wild; do "$lab" build "$name.h" --quiet; done
 	rm ./*.h ./*.c
 )
+mkdir "$work/objects/published"
+for test in lab/examples/*_test.c; do
+	name=$(basename "$test" _test.c)
+	"$lab" build "lab/examples/$name.h" -o "$work/objects/published/$name.o" --quiet
+done
 
 printf 'root:x:0:0::/root:/bin/sh\nwww-data:x:33:33::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n' >"$work/passwd"
 printf 'root:x:0:\nwww-data:x:33:\nnogroup:x:65534:\n' >"$work/group"
@@ -126,7 +131,7 @@ guest() {
 	for name in "$@"; do
 		arguments+=(--file "$(readlink "$work/programs/$name"):/tests/$name")
 	done
-	for name in "$work"/objects/*.o; do arguments+=(--file "$name:/objects/${name##*/}"); done
+	for name in "$work"/objects/{,published/}*.o; do arguments+=(--file "$name:/objects${name#"$work/objects"}"); done
 	arguments+=(--file "tests/guests/inside.sh:/inside.sh")
 	"$onramp" lab guest "${arguments[@]}" -- sh /inside.sh "${which[@]}" > >(stamp "$log") 2>&1 &
 	child=$!

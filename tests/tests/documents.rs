@@ -1,5 +1,7 @@
 //! The pages' figures are those of the committed results, their links lead somewhere, and they keep within their length.
 
+#[path = "documents/compared.rs"]
+mod compared;
 #[path = "documents/recorded.rs"]
 mod recorded;
 #[path = "documents/starts.rs"]
@@ -331,22 +333,6 @@ fn what_is_said_of_paths_at_random_is_what_the_runs_give() {
              (`cubic` {})",
             grouped(lost),
             grouped(reference)
-        ),
-    );
-
-    let slower =
-        |arm| pairs(&rows, "6.12", arm, "cubic").into_iter().filter(|pair| times(*pair) > 1.05).count();
-    let of = |arm| {
-        let (time, lost, _) = ratio(&rows, "6.12", arm, "cubic");
-        format!("{time:.3} ({}; {} over 1.05)", grouped(lost), slower(arm))
-    };
-    let paths = pairs(&rows, "6.12", "ramp", "cubic").len();
-    states(
-        "docs/start.md",
-        &format!(
-            "Over [{paths} of all sizes](algorithms/ramp.md#kernel-tcp) {}, {}.",
-            of("ramp:start=double"),
-            of("ramp")
         ),
     );
 

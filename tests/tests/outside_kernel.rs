@@ -128,3 +128,19 @@ fn what_the_verifier_refuses_is_refused_with_its_words_and_leaves_nothing() {
     assert!(ran.stderr.contains("memory access"), "{ran:?}");
     assert_eq!(host_state(&[]), before);
 }
+
+/// Those of lab/examples.
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_verifier_takes_every_published_start() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let objects: Vec<_> =
+        fs::read_dir("/objects/published").unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(objects.len() >= 4, "{objects:?}");
+    for object in objects {
+        onramp(&format!("attach {}", object.display())).ok();
+        onramp("detach --all").ok();
+        assert_eq!(host_state(&[]), before, "{object:?}");
+    }
+}
