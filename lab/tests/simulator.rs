@@ -24,7 +24,6 @@ const KNOWN_DISAGREEMENTS: [(&str, &str); 6] = [
     // It exits with the last segments, while losses are repaired: with 35 or 37 segments.
     ("terrestrial", "bbr"),
     // Their exits depend on some microseconds of an RTT, which a build moves.
-    ("bod", "threshold"),
     ("leo", "hystart"),
     ("leo", "ramp"),
 ];
