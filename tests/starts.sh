@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 # starts.sh ONRAMP_LAB [--kernel] [SEED...]: starts of onramp's and published ones (lab/examples) over the first PATHS paths of
 # populations of these seeds that suit a guest: simulated, or with kernel TCP in guests. Prints CSV;
-# docs/evaluation/start-comparison.csv is all of the one with 12 paths of each seed; and of the other one path of the first two,
-# and of the others one with CASES="first second" and SIZES=2M, which is what two processors make in an hour.
+# docs/evaluation/start-comparison.csv is all of both: of 12 paths of each seed, and of one, which is what two processors make in an hour.
 #
 # CASES      those that are measured, separated by blanks [default: all]
 #            first: nothing is remembered; second: after 2 MB; neighbour: beside CUBIC that began five seconds before;

@@ -10,7 +10,7 @@ onramp attach plain
 onramp tune plain
 onramp flows
 onramp detach plain
-onramp attach plain
+onramp attach plain --default
 # Its listening socket keeps the code, and no program can look for it.
 iperf3 -s -D -p 5300
 echo confidentiality >$mode
