@@ -162,6 +162,8 @@ fn the_page_on_starts_says_what_published_ones_gain_and_cost() {
             grouped(lost("ramp:resume"))
         ),
     );
+    let worst = slowest(&stale, "simulated", "ramp:resume", "ramp:start=double");
+    states("docs/start.md", &format!("At worst `ramp` then takes {worst:.2} of its time without."));
 }
 
 /// What the page says of the simulated runs, each of which is in its tables.
