@@ -116,7 +116,8 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Said | null):
 			"p",
 			{ class: "quiet" },
 			"Open loop: exact up to an exit, but an exit would have changed what came after. The cost of " +
-				"others is what CUBIC would take from their window on, as the thin lines of the chart of the window show it.",
+				"others is what CUBIC would take from their window on, as the thin lines of the chart of the window " +
+				"show it.",
 		),
 	);
 }

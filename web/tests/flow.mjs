@@ -1,5 +1,5 @@
-// A flow's page in a real browser: zoom, what others would have done, a second flow next to it, and the page as a file; started by
-// cli/src/verb/serve/web/recordings/tests.rs.
+// A flow's page in a real browser: zoom, what others would have done, a second flow next to it, and the page as a file;
+// started by cli/src/verb/serve/web/recordings/tests.rs.
 //
 // flow.mjs CHROMIUM URL
 import assert from "node:assert/strict";
@@ -12,7 +12,7 @@ import { addressOf, launch, saved, until } from "./browser.mjs";
 const [chromiumPath, url] = process.argv.slice(2);
 const SEGMENT = 1000;
 
-/** Rows of a flow that doubles its window each round trip up to a most, and keeps it then. In one round RTTs are longer. */
+/** Rows of a flow that doubles its window each round trip up to a most, and keeps it then; RTTs of one are longer. */
 function rows(flow, rttUs, most, slow = -1) {
 	const all = [];
 	let [at, acknowledged, window] = [1_000_000 + flow, 0, 10];
@@ -190,7 +190,8 @@ await page.getByLabel("Compare with").selectOption("");
 await compared.waitFor({ state: "hidden" });
 await until(async () => assert.ok(!(await hash()).includes("with=")));
 
-// A round of longer RTTs, at which HyStart would have left with 160 segments: by CUBIC's 5 % a round trip there are 226 in the end.
+// A round of longer RTTs, at which HyStart would have left with 160 segments: by CUBIC's 5 % a round trip there are 226
+// in the end.
 await page.evaluate((next) => (location.hash = next), `#/flow/3?recording=${named}`);
 await until(async () => {
 	const labels = await page
