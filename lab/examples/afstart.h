@@ -25,6 +25,7 @@
 #define ONRAMP_AFSTART_H
 
 #include "aim.h"
+#include "jump.h"
 #include "round.h"
 
 #define AFSTART_ABOUT "goes to the bandwidth that the spacing of ACKs shows"
@@ -131,12 +132,9 @@ static __always_inline bool afstart_estimates(struct afstart *state, const struc
 /* The window goes to the target, as far as the receiver lets it. */
 static __always_inline void afstart_goes(const struct afstart *state, const struct ack *ack, struct verdict *verdict)
 {
-	u32 window = (u32)min_u64(state->target, ack->receive_window / ack_mss(ack));
-
 	verdict->pacing_rate = state->rate;
 	verdict->outcome = AFSTART_ESTIMATED;
-	if (window > ack->cwnd)
-		verdict->cwnd = window;
+	jump_goes(state->target, ack, verdict);
 	if (aim_reached(state->target, ack, verdict))
 		verdict->outcome = OUTCOME_EXIT;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A start at once with the window that a rate and the minimum RTT make, paced at that rate for a round trip; then CUBIC's slow start
- * with its HyStart goes on. What scubic.h and flash.h share; where they have the rate from is theirs.
+ * with its HyStart goes on. What scubic.h and flash.h share; where they have the rate from is theirs. afstart.h takes its window to its
+ * target likewise.
  *
  * Their authors raise the receiver's window in the sender. Here the window stays within it, in whole segments, and follows as it opens
  * in that round trip.
@@ -47,18 +48,24 @@ static __always_inline void jump_begin(struct jump *jump, u64 rate, u32 target, 
 	jump->end = round_end(ack);
 }
 
+/* The window goes to so many segments at once, no further than the receiver's in whole ones. */
+static __always_inline void jump_goes(u32 target, const struct ack *ack, struct verdict *verdict)
+{
+	u32 window = (u32)min_u64(target, ack->receive_window / ack_mss(ack));
+
+	if (window > ack->cwnd)
+		verdict->cwnd = window;
+}
+
 /* One ACK: window and rate of the jump while it lasts, and HyStart's exit. */
 static __always_inline void jump_on_ack(struct jump *jump, const struct hystart_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
-	u64 window = min_u64(jump->target, ack->receive_window / ack_mss(ack));
-
 	if (jump->phase == JUMP_BEGUN && round_is_over(jump->end, ack))
 		jump->phase = JUMP_OVER;
 	if (jump->phase == JUMP_BEGUN) {
 		verdict->pacing_rate = jump->rate;
-		if (window > ack->cwnd)
-			verdict->cwnd = (u32)window;
+		jump_goes(jump->target, ack, verdict);
 	}
 	hystart_on_ack(&jump->hystart, params, ack, verdict);
 	/* The threshold is the window that HyStart has seen. */

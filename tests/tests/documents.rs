@@ -279,6 +279,17 @@ fn pairs<'a>(rows: &'a [Row], kernel: &str, arm: &str, reference: &str) -> Vec<(
     paths.values().filter_map(|arms| Some((*arms.get(arm)?, *arms.get(reference)?))).collect()
 }
 
+/// Rows of results of which each counts, as those that two arms' are compared by: the clock is their kernel, `path` what they are over.
+fn by_clock(file: &str, path: impl Fn(&Row) -> String) -> Vec<Row> {
+    let mut rows = results(file);
+    for row in &mut rows {
+        row.insert("kernel".into(), row["clock"].clone());
+        row.insert("valid".into(), "1".into());
+        row.insert("path".into(), path(row));
+    }
+    rows
+}
+
 /// The time of one run over that of another.
 fn times((arm, reference): (&Row, &Row)) -> f64 {
     number(arm, "seconds") / number(reference, "seconds")

@@ -10,7 +10,7 @@ const UNKNOWN = "The bandwidth-delay product is not known: no round of the flow 
 const shown = new WeakMap<HTMLElement, string>();
 
 /** Of reports, which have no continuations, too. */
-type Said = Pick<Shadow, "given"> & { findings: Omit<Opinion, "continuation">[] };
+export type Said = Pick<Shadow, "given"> & { findings: Omit<Opinion, "continuation">[] };
 
 export function othersView(place: HTMLElement, flow: Flow, shadow: Said | null): void {
 	const now = JSON.stringify([shadow, flow.exit, flow.regret]);

@@ -1,8 +1,8 @@
 // Reports of `onramp replay --json` and `onramp shadow --json`: what algorithms would have done with each flow.
 
 import { fill, h } from "./dom";
-import { othersView } from "./others";
-import type { Flow, Opinion, Shadow } from "./schema";
+import { othersView, type Said } from "./others";
+import type { Flow, Shadow } from "./schema";
 
 interface Reported {
 	local?: string | null;
@@ -15,7 +15,7 @@ interface Reported {
 	exit?: Flow["exit"];
 	regret?: Flow["regret"];
 	given?: Shadow["given"];
-	findings: Omit<Opinion, "continuation">[];
+	findings: Said["findings"];
 }
 
 /** Flows that are shown. */

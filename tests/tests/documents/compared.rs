@@ -1,7 +1,7 @@
 //! Published starts beside those of onramp: the tables of lab/examples/README.md are those of docs/evaluation/start-comparison.csv.
 //! With `ONRAMP_WRITE` in the environment they are written.
 
-use super::{Row, grouped, median, number, page, pairs, ratio, results, root, slowest, states, times};
+use super::{Row, by_clock, grouped, median, number, page, pairs, ratio, root, slowest, states, times};
 
 const PAGE: &str = "lab/examples/README.md";
 /// In the order in which the tables have them.
@@ -32,16 +32,9 @@ const WRONG: [(&str, &str); 3] = [
     ("parallel", "eight connections at once, the path's own"),
 ];
 
-/// Rows as the other pages' helpers take them: a path is one of one seed.
+/// All of them: a path is one of one seed.
 fn runs() -> Vec<Row> {
-    let mut rows = results("docs/evaluation/start-comparison.csv");
-    for row in &mut rows {
-        row.insert("kernel".into(), row["clock"].clone());
-        row.insert("valid".into(), "1".into());
-        let path = format!("{} {}", row["path"], row["seed"]);
-        row.insert("path".into(), path);
-    }
-    rows
+    by_clock("docs/evaluation/start-comparison.csv", |row| format!("{} {}", row["path"], row["seed"]))
 }
 
 /// The runs of an arm and of stock CUBIC's over the same paths: what is remembered, if anything is, does not matter to CUBIC.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use onramp_tests::cli;
 
-use super::{Row, median, number, page, results, root, rows};
+use super::{Row, by_clock, median, number, page, pairs, ratio, results, root, rows, slowest};
 
 const ARMS: [&str; 3] = ["ramp", "cubic", "bbr"];
 const RESULTS: &str = "docs/evaluation/recorded.csv";
@@ -15,37 +15,23 @@ fn of<'a>(rows: &'a [Row], clock: &str, bytes: &str, arm: &str) -> Vec<&'a Row> 
     rows.iter().filter(is_asked).collect()
 }
 
-fn sum(rows: &[&Row]) -> f64 {
-    rows.iter().map(|row| number(row, "retransmitted_segments")).sum()
-}
-
-/// Geometric mean and largest of an arm's times over stock CUBIC's.
-fn ratios(rows: &[Row], clock: &str, bytes: &str, arm: &str) -> (f64, f64) {
-    let [ours, stock] = [arm, "cubic"].map(|arm| of(rows, clock, bytes, arm));
-    assert_eq!(ours.len(), stock.len());
-    let each = ours.iter().zip(&stock).map(|(one, other)| {
-        assert_eq!(one["part"], other["part"]);
-        number(one, "seconds") / number(other, "seconds")
-    });
-    let each: Vec<_> = each.collect();
-    let mean = (each.iter().map(|ratio| ratio.ln()).sum::<f64>() / each.len() as f64).exp();
-    (mean, each.into_iter().fold(0.0, f64::max))
-}
-
 #[test]
 fn tables_of_the_recorded_link_have_the_figures_of_its_runs() {
-    let runs = results(RESULTS);
+    let runs = by_clock(RESULTS, |row| row["part"].clone());
     let table = page("profiles/recorded/README.md");
     for (clock, sizes, parts) in [
         ("simulated", &["500000", "2000000", "10000000", "50000000"][..], 40),
         ("virtual", &["10000000"][..], 8),
     ] {
         for size in sizes {
-            let (mean, worst) = ratios(&runs, clock, size, "ramp");
-            let (bbr, bbr_worst) = ratios(&runs, clock, size, "bbr");
-            let all = ARMS.map(|arm| of(&runs, clock, size, arm));
-            assert!(all.iter().all(|runs| runs.len() == parts), "{clock} {size}");
-            let [ramp_lost, cubic_lost, bbr_lost] = all.map(|runs| sum(&runs));
+            let over: Vec<Row> = runs.iter().filter(|row| row["bytes"] == *size).cloned().collect();
+            for arm in ARMS {
+                assert_eq!(of(&over, clock, size, arm).len(), parts, "{clock} {size} {arm}");
+                assert_eq!(pairs(&over, clock, arm, "cubic").len(), parts, "{clock} {size} {arm}");
+            }
+            let [(mean, ramp_lost, cubic_lost), (bbr, bbr_lost, _)] =
+                ["ramp", "bbr"].map(|arm| ratio(&over, clock, arm, "cubic"));
+            let [worst, bbr_worst] = ["ramp", "bbr"].map(|arm| slowest(&over, clock, arm, "cubic"));
             let megabytes = size.parse::<f64>().unwrap() / 1e6;
             let line = format!(
                 "| {clock}, {megabytes} MB | {mean:.3} ({worst:.2}), {ramp_lost} | {bbr:.3} ({bbr_worst:.2}), {bbr_lost} | {cubic_lost} |"
