@@ -5,7 +5,7 @@ use std::path::Path;
 
 use onramp_algorithm::ExitReason;
 use onramp_lab::experiment::Shard;
-use onramp_lab::experiment::{Amount, Arm, Comparison, Competitor, PathChange, Plan, Run};
+use onramp_lab::experiment::{Amount, Arm, Comparison, Competitor, KnownPath, PathChange, Plan, Run};
 use onramp_lab::population::Population;
 use onramp_lab::sim::agreement::{Agreement, Runs};
 use onramp_lab::sim::sweep::{self, Definition, Store, Sweep, SweepError};
@@ -198,13 +198,7 @@ fn ramp_leaves_near_what_the_path_holds_whatever_its_round_trip_time_is_near() {
 #[test]
 fn batches_of_280_kilobytes_end_slow_start_by_no_loss() {
     let mut profile = constant(1_150_000_000, 15_000, Limit::Bytes(2_156_000));
-    let batch = ScheduleSpec::Aggregate {
-        min_gap_us: 1_948,
-        max_gap_us: 1_948,
-        max_packets: 190,
-        max_bytes: 280_000,
-    };
-    profile.link.forward.schedule = Some(batch);
+    profile.link.forward.schedule = Some(batches([1_948, 1_948], 190, 280_000));
     let plan = plan(profile, 80_000_000);
     let over_seeds = |control: &str| {
         let runs: Vec<Run> = (1..=7).map(|seed| simulate(&plan, &arm(control, &[]), seed)).collect();
@@ -216,6 +210,27 @@ fn batches_of_280_kilobytes_end_slow_start_by_no_loss() {
     let ((ramp, few), (plain, many)) = (over_seeds("onramp_ramp"), over_seeds("onramp_plain"));
     assert_eq!((ramp, plain), (7, 0));
     assert!(5 * few < many, "{few}, {many}");
+}
+
+/// A lost tail is sent again when nothing new is left to send, and pacing ends with slow start there as well: over a path whose ACKs
+/// come in batches it would let a few segments go in each round trip.
+#[test]
+fn a_lost_tail_is_not_paced_as_slow_start_was() {
+    let mut profile = constant(344_000_000, 22_800, Limit::Bytes(993_000));
+    profile.host.tcp_rmem = [4_096, 26_214_400, 26_214_400];
+    profile.host.tcp_wmem = [4_096, 16_384, 26_214_400];
+    profile.link.back.schedule = Some(batches([3_197, 6_395], 65_536, 1_000_000_000));
+    // Half of four times what the path holds: more than all that there is to send.
+    let known_path = Some(KnownPath { kbps: 1_376_000, rtt_us: 45_600 });
+    let remembers = Arm { known_path, ..arm("onramp_ramp", &[]) };
+    let run = simulate(&plan(profile, 2_000_000), &remembers, 7);
+    assert!(run.retransmitted_segments > 100, "{run:?}");
+    assert!(run.seconds < 0.6, "{run:?}");
+}
+
+/// A link that sends in batches, so far apart at least and at most.
+fn batches([min_gap_us, max_gap_us]: [u64; 2], max_packets: u64, max_bytes: u64) -> ScheduleSpec {
+    ScheduleSpec::Aggregate { min_gap_us, max_gap_us, max_packets, max_bytes }
 }
 
 /// A link of constant rate and delay, both ways, which loses nothing but where its queue is full.

@@ -229,6 +229,7 @@ impl Sender {
 
     /// Sends lost segments again, as far as the congestion window allows.
     pub(super) fn retransmit(&mut self, out: &mut Out) {
+        self.control.before_sending(&mut self.socket);
         let head = self.outstanding.first();
         while let Some(sequence) = self.outstanding.next_lost() {
             if self.is_paced_out() || self.socket.in_flight() >= self.socket.cwnd {
