@@ -126,7 +126,7 @@ fn the_page_on_ramp_has_what_its_evaluation_found() {
     let (lost, others): (Vec<_>, Vec<_>) = failed.partition(|row| row["check"].contains("retransmitted"));
     states(path, &format!("Retransmissions fail in {} cases", lost.len()));
     assert_eq!(others.len(), 4, "a time, sharing and a neighbour, which the page names: {others:?}");
-    let [_, sharing, neighbour, _] = ["four-terrestrial", "four-geo", "cubic", "codel"].map(|start| {
+    let [wired, sharing, neighbour, _] = ["four-terrestrial", "four-geo", "cubic", "codel"].map(|start| {
         others
             .iter()
             .find(|row| row["check"].starts_with(start))
@@ -140,6 +140,7 @@ fn the_page_on_ramp_has_what_its_evaluation_found() {
             sharing["measured"]
         ),
     );
+    states(path, &format!("`terrestrial`: index {}.", wired["measured"]));
     let valid = |row: &Row| row["valid"] == "true" && row["digest"].len() == 16;
     assert!(results("docs/evaluation/ramp.csv").iter().all(valid));
 }
