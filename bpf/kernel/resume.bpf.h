@@ -84,7 +84,7 @@ static __noinline void resume_acked(struct sock *sk, struct flow *flow, const st
 
 	if (!start)
 		return;
-	start_acked(sk, &flow->header, limits_of(sk, flow), start, sample->pkts_acked, sample->rtt_us);
+	start_acked(sk, &flow->header, limits_of(sk, flow), start, ALL_TRAITS, sample->pkts_acked, sample->rtt_us);
 	resume_ends(sk, start);
 }
 

@@ -42,7 +42,7 @@ static __always_inline bool start_begins(struct sock *sk, struct start *start, s
 		if (limits) {
 			limits->first_end = start->mark;
 			limits->flags |= LIMITS_FIRST;
-			pace_at(sk, limits, start->rate * START_FIRST_PCT / 100);
+			pace_at(sk, limits, start_first_rate(start));
 		}
 	}
 	return true;
@@ -96,12 +96,11 @@ static __always_inline void start_goes_on(struct flow_header *flow, const struct
 
 /* After the verdict on an ACK in slow start. */
 static __always_inline void start_acked(struct sock *sk, struct flow_header *flow, struct limits *limits,
-					struct start *start, u32 acked, s32 rtt_us)
+					struct start *start, u32 traits, u32 acked, s32 rtt_us)
 {
 	struct start_verdict verdict = { 0 };
 	struct ack ack;
 	bool paced = start->phase <= START_UNVALIDATED;
-	u64 rate = start->rate;
 
 	if (!(flow->flags & FLOW_SLOW_START) || flow->flags & FLOW_EXITING) {
 		start_ends(start, START_EXIT);
@@ -117,8 +116,8 @@ static __always_inline void start_acked(struct sock *sk, struct flow_header *flo
 	if (verdict.pacing_rate) {
 		limits->flags &= ~LIMITS_FIRST;
 		pace_at(sk, limits, verdict.pacing_rate);
-	} else if (paced && start->phase > START_UNVALIDATED && limits->pacing_rate == rate_in_units(rate)) {
-		/* Where the algorithm paces, its rate has taken this one's place already. */
+	} else if (paced && start->phase > START_UNVALIDATED && !(traits & TRAIT_PACES)) {
+		/* The rate of an algorithm that paces has taken this one's place, or does with its next verdict. */
 		end_pacing_once_sent(sk, limits);
 	}
 }

@@ -11,8 +11,10 @@
  *	     over                            retreat: at most half of what has been delivered since, over
  *
  *   - The first window is half of what the path holds as well, but no more than the receiver's first window takes: 64 kB,
- *     which no receiver exceeds before its window is scaled (RFC 7323, section 2.2). It is paced at the remembered rate.
- *     RFC 9959 leaves the first window as it is; reconnaissance alone takes from small transfers what they could gain.
+ *     which no receiver exceeds before its window is scaled (RFC 7323, section 2.2). RFC 9959 leaves the first window as it is;
+ *     reconnaissance alone takes from small transfers what they could gain.
+ *   - It is paced at three quarters of the remembered rate, or at half of it where that takes no more than half an RTT: a path
+ *     that has become slower has to queue less of it. What its own ACKs let go then leaves little faster than they arrive.
  *   - The jump follows the receiver's window as that opens, in whole segments: the partial segment at the window's edge
  *     would keep back the last of the data for a round trip (Nagle). What the base adds meanwhile does not pass it. So it is one
  *     jump where the receiver has the room, and some where it has not, each of which the ones before have validated.
@@ -21,8 +23,9 @@
  *   - What a connection does not use of its jump it gives up: once it has had time to send all of it, has nothing more to send, or
  *     has no claim on the path any more, its window is the one that doubling would have come to by now. RFC 9959 (section
  *     4.4) takes the flight at that time, of which nothing is left where the application pauses.
- *   - The path may have become slower. So the jump goes to half of what the remembered rate holds, or of half as much again as
- *     the rate at which the first window's ACKs arrive, if that is less; and it goes no further once RTTs show a queue.
+ *   - The path may have become slower: its first window's ACKs arrive more slowly than it was sent. Then the jump goes to half of
+ *     what half as much again as their rate holds, and after a first window of its own it is paced at their rate. And it goes no
+ *     further once RTTs show a queue.
  *   - An algorithm's exit comes first: it ends this.
  *
  * A pure function over its state, as algorithms are (algorithm/algorithm.h). Windows are in segments.
@@ -52,7 +55,8 @@ struct start {
 	u32 late_acks;	 /* in a row whose RTT shows a queue, in the jump */
 	u32 policies;	 /* a bit for each of enum start_policy */
 	u16 halvings;	 /* of what is used of the path, below half of it */
-	u16 arrivals;	 /* of the first window's ACKs: 0 none, 1 the first, 2 the last */
+	u8 arrivals;	 /* of the first window's ACKs: 0 none, 1 the first, 2 the last */
+	bool slower;	 /* they have arrived more slowly than the first window was sent */
 };
 _Static_assert(sizeof(struct start) == 80, "no implicit padding");
 
@@ -69,6 +73,12 @@ struct start_verdict {
 #define START_GAIN 2
 /* Rate of the first window, of the remembered: the kernel paces no first ten segments, and their queue has to go. */
 #define START_FIRST_PCT 75
+/* The same where the window leaves within half an RTT even so. */
+#define START_FIRST_GENTLE_PCT 50
+/* Of that rate: where the first window's ACKs arrive at less than this the path has become slower. */
+#define START_SLOWER_PCT 89
+/* Rate of what leaves while they arrive, in hundredths of the rate at which they do. */
+#define START_MEANWHILE_PCT 113
 /* The largest first window that a receiver can offer, bytes. */
 #define START_FIRST_BYTES_MAX 65535
 /* The most that is used of the remembered rate, in hundredths of the rate at which the first window's ACKs arrive. */
@@ -103,12 +113,18 @@ static __always_inline void start_remembers(struct start *start, u64 rate, u32 r
 	};
 }
 
+/* What the path holds at that rate, bytes. */
+static __always_inline u64 start_held(const struct start *start)
+{
+	return start->rate * min_u64(start->rtt_us, 1U << 24) / 1000000;
+}
+
 /* Half of what the path holds or less, segments. */
 static __always_inline u32 start_target(const struct start *start, u32 mss)
 {
-	u64 held = start->rate * min_u64(start->rtt_us, 1U << 24) / 1000000;
+	u64 bytes = start_held(start) / START_PART >> (start->halvings & 31);
 
-	return (u32)min_u64((held / START_PART >> (start->halvings & 31)) / max_u64(mss, 1), NO_THRESHOLD - 1);
+	return (u32)min_u64(bytes / max_u64(mss, 1), NO_THRESHOLD - 1);
 }
 
 /* Whether a connection whose window is `cwnd` gains by it, when it begins. */
@@ -131,19 +147,44 @@ static __always_inline void start_ends(struct start *start, u32 end)
 	start->end = end;
 }
 
-/* The first window, where it would be `cwnd`: before anything is sent. */
+/*
+ * The first window, where it would be `cwnd`: before anything is sent. Its segments are even in number: a receiver delays the ACK of a
+ * last one that arrives alone, and the path would count as slower.
+ */
 static __always_inline u32 start_first_window(const struct start *start, u32 mss, u32 cwnd)
 {
-	u64 most = min_u64(start_target(start, mss), START_FIRST_BYTES_MAX / max_u64(mss, 1));
+	u64 most = min_u64(start_target(start, mss), START_FIRST_BYTES_MAX / max_u64(mss, 1)) / 2 * 2;
 
 	return start_has(start, POLICY_WINDOW) ? (u32)max_u64(most, cwnd) : cwnd;
+}
+
+/* Whether the path holds so much that a first window of its own leaves within half an RTT at half the rate. */
+static __always_inline bool start_is_gentle(const struct start *start)
+{
+	return start_has(start, POLICY_WINDOW) && start_held(start) > 4 * START_FIRST_BYTES_MAX;
+}
+
+/* At which a first window of its own is paced, bytes per second. */
+static __always_inline u64 start_first_rate(const struct start *start)
+{
+	return start->rate * (start_is_gentle(start) ? START_FIRST_GENTLE_PCT : START_FIRST_PCT) / 100;
+}
+
+/* The rate at which the first window's ACKs have arrived so far, bytes per second; 0: there are too few. */
+static __always_inline u64 start_arrived(const struct start *start, const struct ack *ack)
+{
+	u32 bytes = (u32)ack->bytes_acked - start->first_bytes;
+	s32 us = (s32)((u32)ack->now_us - start->first_us);
+
+	if (!start->arrivals || us <= 0 || bytes < START_ARRIVED_MIN * ack_mss(ack))
+		return 0;
+	return max_u64((u64)bytes * 1000000 / (u32)us, 1);
 }
 
 /* An ACK of the first window. The last one says how fast they have arrived; what comes later says no more of the path. */
 static __always_inline void start_arrives(struct start *start, const struct ack *ack)
 {
-	u32 bytes = (u32)ack->bytes_acked - start->first_bytes;
-	s32 us = (s32)((u32)ack->now_us - start->first_us);
+	u64 arrived = start_arrived(start, ack);
 
 	if (start->arrivals == 0) {
 		start->arrivals = 1;
@@ -151,12 +192,25 @@ static __always_inline void start_arrives(struct start *start, const struct ack 
 		start->first_bytes = (u32)ack->bytes_acked;
 	} else if (start->arrivals == 1 && (s32)((u32)ack->bytes_acked - start->mark) >= 0) {
 		start->arrivals = 2;
-		if (us > 0 && bytes >= START_ARRIVED_MIN * ack_mss(ack)) {
-			u64 arrived = (u64)bytes * 1000000 / (u32)us;
-
-			start->rate = max_u64(min_u64(start->rate, arrived * START_ARRIVED_PCT / 100), 1);
+		if (arrived && arrived * 100 < start_first_rate(start) * START_SLOWER_PCT) {
+			start->slower = start_has(start, POLICY_WINDOW);
+			start->rate = min_u64(start->rate, arrived * START_ARRIVED_PCT / 100);
 		}
 	}
+}
+
+/*
+ * The rate of what the first window's ACKs let go, bytes per second. They may be few because the application pauses: at the least one
+ * first window leaves in an RTT.
+ */
+static __always_inline u64 start_meanwhile_rate(const struct start *start, const struct ack *ack)
+{
+	u64 arrived = start_is_gentle(start) ? start_arrived(start, ack) : 0;
+	u64 least = START_FIRST_BYTES_MAX * 1000000ULL / start->rtt_us;
+
+	if (!arrived)
+		return start->rate;
+	return min_u64(start->rate, max_u64(arrived * START_MEANWHILE_PCT / 100, least));
 }
 
 /* Whether the jump has made a queue. */
@@ -210,7 +264,7 @@ static __always_inline void start_raise(struct start *start, const struct ack *a
 		start->mark = (u32)ack->bytes_sent;
 		return;
 	}
-	verdict->pacing_rate = start->rate;
+	verdict->pacing_rate = start->slower ? start->rate * 100 / START_ARRIVED_PCT : start->rate;
 	if (open < start->target) {
 		/* The receiver's window is what is waited for; once the base has added, this one is as large. */
 		verdict->cwnd = (u32)max_u64(open > growth ? open - growth : 0, INITIAL_WINDOW);
@@ -247,7 +301,7 @@ static __always_inline void start_on_ack(struct start *start, const struct ack *
 	if (start->phase == START_RECONNAISSANCE) {
 		start_arrives(start, ack);
 		if ((s32)((u32)ack->bytes_acked - start->mark) < 0) {
-			verdict->pacing_rate = start->rate;
+			verdict->pacing_rate = start_meanwhile_rate(start, ack);
 			return;
 		}
 		if (!start_has(start, POLICY_RESUME)) {

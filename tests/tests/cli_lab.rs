@@ -310,7 +310,7 @@ fn what_a_transfer_before_has_taught_is_there_when_a_run_begins() {
         let column = rows[0].iter().position(|name| *name == "cwnd_segments").unwrap();
         rows[1][column].parse::<u32>().unwrap()
     };
-    for (run, window) in [("000-ramp", 10), ("001-ramp_start_window", 45)] {
+    for (run, window) in [("000-ramp", 10), ("001-ramp_start_window", 44)] {
         assert_eq!(first_window(run), window, "{run}");
     }
     let said = onramp("lab run ramp --clock machine --warm 2M --tool iperf3").refused(2);

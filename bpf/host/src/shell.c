@@ -93,7 +93,8 @@ void onramp_shell_ack_after(struct shell_flow *flow, struct sock *sk, const stru
 
 	ack_after(&shell, step, payload);
 	if (flow->header.flags & FLOW_STARTS)
-		start_acked(sk, &flow->header, &flow->limits, &flow->start, payload->ack.acked, payload->ack.rtt_us);
+		start_acked(sk, &flow->header, &flow->limits, &flow->start, flow->traits, payload->ack.acked,
+			    payload->ack.rtt_us);
 	if (has_faster(flow, POLICY_FAST))
 		fast_acked(sk, &flow->header, &flow->limits, &flow->fast, flow->traits, payload->ack.acked,
 			   payload->ack.rtt_us);

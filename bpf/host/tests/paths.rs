@@ -124,18 +124,18 @@ fn a_connection_that_ends_after_slow_start_has_learned_from_its_window_once_that
 
 #[test]
 fn what_is_used_of_a_path_halves_with_its_age_and_after_a_retreat_and_ends_with_its_lifetime() {
-    let mut path = Path { rate: 1_000_000, rtt_us: RTT_US, learned_ns: SECOND_NS, ..Path::default() };
-    assert_eq!(first_window(&path, SECOND_NS), 50);
-    assert_eq!(first_window(&path, SECOND_NS + LIFETIME_NS / 2), 25);
+    let mut path = Path { rate: 960_000, rtt_us: RTT_US, learned_ns: SECOND_NS, ..Path::default() };
+    assert_eq!(first_window(&path, SECOND_NS), 48);
+    assert_eq!(first_window(&path, SECOND_NS + LIFETIME_NS / 2), 24);
     assert_eq!(first_window(&path, SECOND_NS + LIFETIME_NS), 10);
     path.judge(start_end::RETREAT);
-    assert_eq!(first_window(&path, SECOND_NS), 25);
+    assert_eq!(first_window(&path, SECOND_NS), 24);
     assert_eq!(first_window(&path, SECOND_NS + LIFETIME_NS / 2), 12);
     path.judge(start_end::RETREAT);
     assert_eq!(first_window(&path, SECOND_NS), 12);
     path.judge(start_end::VALIDATED);
     assert_eq!((path.confirmed, path.retreated), (1, 0));
-    assert_eq!(first_window(&path, SECOND_NS), 50);
+    assert_eq!(first_window(&path, SECOND_NS), 48);
 }
 
 #[test]

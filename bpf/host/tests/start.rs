@@ -10,8 +10,8 @@ use onramp_algorithm::{
 
 /// Over 100 ms this is 400 segments; a start goes to 200.
 const RATE: u64 = 4_000_000;
-/// Whole segments of 65,535 bytes.
-const FIRST: u32 = 65;
+/// Whole segments of 65,535 bytes, in pairs.
+const FIRST: u32 = 64;
 
 /// A connection that has begun, with much to send.
 fn begun(rate: u64, rtt_us: u32) -> (Shell, Sock) {
@@ -26,7 +26,7 @@ fn begun_by(policies: StartPolicies, rate: u64, rtt_us: u32) -> (Shell, Sock) {
 }
 #[test]
 fn the_first_window_is_half_of_the_path_within_64_kilobytes_and_never_less_than_without() {
-    for (rate, window) in [(RATE, FIRST), (400_000, 20), (200_000, 10), (100_000, 10)] {
+    for (rate, window) in [(RATE, FIRST), (420_000, 20), (400_000, 20), (200_000, 10), (100_000, 10)] {
         let (_, sock) = begun(rate, RTT_US);
         assert_eq!((sock.cwnd, sock.paced), (window, u32::from(window > 10)), "{rate} bytes per second");
     }
@@ -43,13 +43,16 @@ fn a_connection_over_another_path_begins_as_without_memory() {
 }
 
 #[test]
-fn the_first_window_leaves_at_three_quarters_of_the_rate_and_pacing_ends_with_it() {
-    let (mut shell, mut sock) = begun(RATE, RTT_US);
-    shell.pace(&mut sock);
-    assert_eq!(sock.pacing_rate, RATE * 3 / 4);
-    send(&mut sock);
-    shell.pace(&mut sock);
-    assert_eq!(sock.paced, 0);
+fn the_first_window_leaves_at_three_quarters_of_the_rate_or_at_half_of_it_within_half_an_rtt() {
+    // From the second rate on the path holds more than four first windows.
+    for (rate, paced) in [(2_621_409, 1_966_056), (2_621_410, 1_310_705), (RATE, RATE / 2)] {
+        let (mut shell, mut sock) = begun(rate, RTT_US);
+        shell.pace(&mut sock);
+        assert!(sock.pacing_rate.abs_diff(paced) < 2_000, "{rate} bytes per second: {}", sock.pacing_rate);
+        send(&mut sock);
+        shell.pace(&mut sock);
+        assert_eq!(sock.paced, 0);
+    }
 }
 
 #[test]
@@ -249,11 +252,11 @@ fn by_the_first_window_alone_there_is_no_jump_and_by_the_jump_alone_the_first_wi
     assert_eq!(sock.cwnd, 200);
 }
 
-/// The first window's segments are acknowledged one after the other, so far apart, the first an RTT after they were sent.
-fn arrive(shell: &mut Shell, sock: &mut Sock, apart_us: u64) {
+/// So many segments of the first window are acknowledged one after the other, so far apart, the first an RTT after they were sent.
+fn arrive(shell: &mut Shell, sock: &mut Sock, segments: u32, apart_us: u64) {
     send(sock);
     sock.now_us += u64::from(RTT_US);
-    for _ in 0..FIRST {
+    for _ in 0..segments {
         acknowledge(sock, 1);
         shell.acked(sock, 1, Some(RTT_US), &mut Quiet);
         sock.now_us += apart_us;
@@ -261,23 +264,97 @@ fn arrive(shell: &mut Shell, sock: &mut Sock, apart_us: u64) {
 }
 
 #[test]
-fn a_path_that_has_become_slower_is_jumped_to_no_further_than_its_first_acks_arrive() {
-    // As fast as they are paced, at full rate, at a quarter of it, and all at once.
-    for (apart_us, window) in [(333, 200), (250, 200), (1_000, 75), (0, 200)] {
-        let (mut shell, mut sock) = begun(RATE, RTT_US);
+fn over_a_slower_path_the_jump_is_as_fast_as_the_first_acks_and_goes_to_three_quarters_of_that() {
+    for (rate, apart_us, window, paced) in [
+        // At full rate; as fast as the first window was sent, and a little more slowly; at a quarter of the rate; all at once.
+        (RATE, 250, 200, RATE),
+        (RATE, 561, 200, RATE),
+        (RATE, 562, 133, 1_779_359),
+        (RATE, 1_000, 75, 1_000_000),
+        (RATE, 0, 200, RATE),
+        // Sent at three quarters of the rate.
+        (2_400_000, 624, 120, 2_400_000),
+        (2_400_000, 625, 120, 1_600_000),
+    ] {
+        let (mut shell, mut sock) = begun(rate, RTT_US);
         sock.receive_window = 1_000_000;
-        arrive(&mut shell, &mut sock, apart_us);
-        assert_eq!(sock.cwnd, window, "{apart_us} us apart");
+        arrive(&mut shell, &mut sock, FIRST, apart_us);
+        assert_eq!(sock.cwnd, window, "{rate} bytes per second, {apart_us} us apart");
+        shell.pace(&mut sock);
+        assert!(
+            sock.pacing_rate.abs_diff(paced) < paced / 1_000,
+            "{apart_us} us apart: {}",
+            sock.pacing_rate
+        );
     }
+    // A first window that is the kernel's says less of the rate: the jump goes as far, at half as much again.
+    let (mut shell, mut sock) = begun_by([StartPolicy::Resume].into_iter().collect(), RATE, RTT_US);
+    sock.receive_window = 1_000_000;
+    arrive(&mut shell, &mut sock, 10, 1_000);
+    assert_eq!(sock.cwnd, 75);
+    shell.pace(&mut sock);
+    assert!(sock.pacing_rate.abs_diff(1_500_000) < 1_500, "{}", sock.pacing_rate);
     // What comes after a pause of the application's says nothing.
     let (mut shell, mut sock) = begun(RATE, RTT_US);
     sock.receive_window = 1_000_000;
     sock.limited_by = onramp_algorithm::ack_flag::APP_LIMITED;
-    arrive(&mut shell, &mut sock, 250);
+    arrive(&mut shell, &mut sock, FIRST, 250);
     assert_eq!(sock.cwnd, FIRST);
     (sock.limited_by, sock.now_us) = (0, sock.now_us + 10_000_000);
     step(&mut shell, &mut sock, 1);
     assert_eq!(sock.cwnd, 200);
+}
+
+#[test]
+fn what_the_first_acks_let_go_leaves_little_faster_than_they_arrive() {
+    for (rate, segments, apart_us, paced) in [
+        // Four segments after the first say how fast they arrive.
+        (RATE, 4, 1_000, RATE),
+        (RATE, 5, 1_000, 1_130_000),
+        (RATE, 20, 500, 2_260_000),
+        (RATE, 20, 250, RATE),
+        (RATE, 20, 0, RATE),
+        // Where the first window takes most of an RTT nothing is held back.
+        (2_400_000, 20, 1_000, 2_400_000),
+    ] {
+        let (mut shell, mut sock) = begun(rate, RTT_US);
+        arrive(&mut shell, &mut sock, segments, apart_us);
+        shell.pace(&mut sock);
+        let what = format!("{rate} bytes per second, {segments} segments, {apart_us} us apart");
+        assert!(sock.pacing_rate.abs_diff(paced) < paced / 1_000, "{what}: {}", sock.pacing_rate);
+    }
+}
+
+#[test]
+fn where_the_application_pauses_within_the_first_window_one_leaves_in_an_rtt_at_the_least() {
+    let (mut shell, mut sock) = begun(RATE, RTT_US);
+    arrive(&mut shell, &mut sock, 6, 500);
+    sock.now_us += 10_000_000;
+    arrive(&mut shell, &mut sock, 1, 500);
+    shell.pace(&mut sock);
+    assert!(sock.pacing_rate.abs_diff(655_350) < 655, "{}", sock.pacing_rate);
+}
+
+#[test]
+fn where_nothing_else_paces_pacing_ends_with_the_start_at_whichever_rate_that_was() {
+    // The jump is validated; the first window of a slower path is larger than where the jump would go to.
+    for (apart_us, rates) in [(1_000, [1_130_000, 1_016_129]), (2_000, [655_350, 655_350])] {
+        let (mut shell, mut sock) = begun(RATE, RTT_US);
+        sock.receive_window = 1_000_000;
+        arrive(&mut shell, &mut sock, FIRST - 2, apart_us);
+        shell.pace(&mut sock);
+        assert!(sock.pacing_rate.abs_diff(rates[0]) < rates[0] / 1_000, "{}", sock.pacing_rate);
+        acknowledge(&mut sock, 2);
+        shell.acked(&mut sock, 2, Some(RTT_US), &mut Quiet);
+        if shell.start().end == start_end::NONE {
+            shell.pace(&mut sock);
+            assert!(sock.pacing_rate.abs_diff(rates[1]) < rates[1] / 1_000, "{}", sock.pacing_rate);
+            step(&mut shell, &mut sock, 10);
+        }
+        send(&mut sock);
+        shell.pace(&mut sock);
+        assert_eq!(sock.paced, 0, "{apart_us} us apart");
+    }
 }
 
 #[test]
