@@ -1,5 +1,7 @@
 //! What docs/start.md says of starts.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 const DOUBLE: &str = "ramp:start=double";
@@ -11,9 +13,16 @@ const STARTS: [&str; 3] = [DOUBLE, "ramp:start=fast", SUSS];
 fn the_page_on_starts_has_the_figures_of_the_runs() {
     let visits = results("docs/evaluation/start-second-visits.csv");
     let of_cubic = |bytes: &str| {
-        let rows: Vec<_> =
+        let mut rows: Vec<_> =
             visits.iter().filter(|row| row["bytes"] == bytes && row["path"] != "geo").cloned().collect();
-        let paths = pairs(&rows, "6.12", DOUBLE, "cubic").len();
+        let paths: BTreeSet<_> = rows.iter().map(|row| row["path"].clone()).collect();
+        // What is compared is of the same seed.
+        for row in &mut rows {
+            let run = format!("{} {}", row["path"], row["seed"]);
+            row.insert("path".into(), run);
+        }
+        let paths = paths.len();
+        assert_eq!(pairs(&rows, "6.12", DOUBLE, "cubic").len(), 3 * paths);
         let of = |start: &str| {
             let arm = format!("ramp:start={start}");
             let (time, lost, _) = ratio(&rows, "6.12", &arm, "cubic");
