@@ -12,7 +12,8 @@ use crate::stats::Bound;
 const GREY: usize = 6;
 
 /// Draws the arms: time over losses, and time over queueing delay, with the front of the two in each. Arms on the front of
-/// all three have the first colour, the oracle is black, the others are grey; times have their 95 % confidence interval. ≥ before a name: runs were given up, and its figures are bounds.
+/// all three have the first colour, the oracle is black, the others are grey; times have their 95 % confidence interval. ≥ before
+/// a name: runs were given up, and its figures are bounds.
 ///
 /// # Errors
 /// [`FigureError`] naming the file.
