@@ -271,13 +271,13 @@ fn the_page_on_ramp_says_which_profiles_meet_the_bounds() {
     }
 }
 
-/// The valid runs of two arms over the same paths.
+/// The valid runs of two arms over the same paths, of the same seed.
 fn pairs<'a>(rows: &'a [Row], kernel: &str, arm: &str, reference: &str) -> Vec<(&'a Row, &'a Row)> {
-    let mut paths: BTreeMap<&str, BTreeMap<&str, &Row>> = BTreeMap::new();
+    let mut runs: BTreeMap<(&str, Option<&String>), BTreeMap<&str, &Row>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row["kernel"] == kernel && row["valid"] == "1") {
-        paths.entry(&row["path"]).or_default().insert(&row["arm"], row);
+        runs.entry((&row["path"], row.get("seed"))).or_default().insert(&row["arm"], row);
     }
-    paths.values().filter_map(|arms| Some((*arms.get(arm)?, *arms.get(reference)?))).collect()
+    runs.values().filter_map(|arms| Some((*arms.get(arm)?, *arms.get(reference)?))).collect()
 }
 
 /// Rows of results of which each counts, as those that two arms' are compared by: the clock is their kernel, `path` what they are over.

@@ -44,11 +44,11 @@ fn a_connection_over_another_path_begins_as_without_memory() {
 
 #[test]
 fn the_first_window_leaves_at_three_quarters_of_the_rate_or_at_half_of_it_within_half_an_rtt() {
-    // From the second rate on the path holds more than four first windows.
-    for (rate, paced) in [(2_621_409, 1_966_056), (2_621_410, 1_310_705), (RATE, RATE / 2)] {
+    // From the second rate on the path holds more than four first windows. Rates are paced in units of 64.
+    for (rate, paced) in [(2_621_409, 1_966_080), (2_621_410, 1_310_720), (RATE, RATE / 2)] {
         let (mut shell, mut sock) = begun(rate, RTT_US);
         shell.pace(&mut sock);
-        assert!(sock.pacing_rate.abs_diff(paced) < 2_000, "{rate} bytes per second: {}", sock.pacing_rate);
+        assert_eq!(sock.pacing_rate, paced, "{rate} bytes per second");
         send(&mut sock);
         shell.pace(&mut sock);
         assert_eq!(sock.paced, 0);

@@ -32,9 +32,9 @@ const WRONG: [(&str, &str); 3] = [
     ("parallel", "eight connections at once, the path's own"),
 ];
 
-/// All of them: a path is one of one seed.
+/// All of them.
 fn runs() -> Vec<Row> {
-    by_clock("docs/evaluation/start-comparison.csv", |row| format!("{} {}", row["path"], row["seed"]))
+    by_clock("docs/evaluation/start-comparison.csv", |row| row["path"].clone())
 }
 
 /// The runs of an arm and of stock CUBIC's over the same paths: what is remembered, if anything is, does not matter to CUBIC.
@@ -170,7 +170,7 @@ fn what_is_said_of_each_published_start_is_what_its_runs_show() {
         median(kept.map(|row| number(row, "neighbour_keeps_percent")).collect())
     };
     for arm in ARMS {
-        assert!(keeps(arm) > keeps("cubic") - 5.0, "{arm}: {}", keeps(arm));
+        assert!(keeps(arm) > keeps("cubic") - 4.5, "{arm}: {}", keeps(arm));
     }
     let (mut slower, mut all) = (0, 0);
     for (receiver, bytes, _) in CELLS {
@@ -193,6 +193,6 @@ fn what_is_said_of_each_published_start_is_what_its_runs_show() {
         let runs: Vec<Row> =
             rows.iter().filter(|row| row["case"] == case && row["clock"] == "simulated").cloned().collect();
         let lost = |arm| ratio(&runs, "simulated", arm, "cubic").1;
-        assert!(lost("scubic") > 15.0 * lost("ramp:resume"), "{case}");
+        assert!(lost("scubic") > 18.0 * lost("ramp:resume"), "{case}");
     }
 }

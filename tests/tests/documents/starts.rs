@@ -13,15 +13,9 @@ const STARTS: [&str; 3] = [DOUBLE, "ramp:start=fast", SUSS];
 fn the_page_on_starts_has_the_figures_of_the_runs() {
     let visits = results("docs/evaluation/start-second-visits.csv");
     let of_cubic = |bytes: &str| {
-        let mut rows: Vec<_> =
+        let rows: Vec<_> =
             visits.iter().filter(|row| row["bytes"] == bytes && row["path"] != "geo").cloned().collect();
-        let paths: BTreeSet<_> = rows.iter().map(|row| row["path"].clone()).collect();
-        // What is compared is of the same seed.
-        for row in &mut rows {
-            let run = format!("{} {}", row["path"], row["seed"]);
-            row.insert("path".into(), run);
-        }
-        let paths = paths.len();
+        let paths = rows.iter().map(|row| &row["path"]).collect::<BTreeSet<_>>().len();
         assert_eq!(pairs(&rows, "6.12", DOUBLE, "cubic").len(), 3 * paths);
         let of = |start: &str| {
             let arm = format!("ramp:start={start}");
