@@ -60,7 +60,7 @@ measure() {
 
 # value SECTION KEY: of the path's profile; 0 if it is not there. rate PART: of the link, bit/s.
 value() {
-	awk -v section="[$1]" -v key="$2" '/^\[/ { within = $0 == section } within && $1 == key { found = $3 } END { print found + 0 }' stock.toml
+	awk -v section="[$1]" -v key="$2" '/^\[/ { within = $0 == section } within && $1 == key { found = $3 } END { print found == "" ? 0 : found }' stock.toml
 }
 rate() {
 	value "link.$1" rate_bps

@@ -412,6 +412,33 @@ fn the_matrix_page_has_the_figures_of_the_measurement() {
         }
     }
     assert_eq!(compared, cells.len(), "cells of docs/matrix.txt that a page shows");
+
+    // What the page says of all of them.
+    let figure = |cell: &str| cell.parse().unwrap_or(f64::INFINITY);
+    let mut shares: Vec<(f64, &str)> = Vec::new();
+    for (&(profile, arm), &(seconds, lost)) in &cells {
+        if arm == "ramp" {
+            let fastest = cells
+                .iter()
+                .filter(|(of, _)| of.0 == profile)
+                .map(|(_, cell)| figure(cell.0))
+                .fold(f64::INFINITY, f64::min);
+            assert_eq!(
+                figure(seconds) == fastest,
+                profile != "bod",
+                "{profile}: {seconds} s, the fastest {fastest} s"
+            );
+            shares.push((100.0 * figure(lost) / figure(cells[&(profile, "plain")].1), profile));
+        }
+    }
+    shares.sort_by(|one, other| other.0.total_cmp(&one.0));
+    states(
+        "docs/matrix.md",
+        &format!(
+            "at most {:.0} % of what `plain` does, over `{}` {:.0} %",
+            shares[1].0, shares[0].1, shares[0].0
+        ),
+    );
 }
 
 /// Every page of the project.
