@@ -66,7 +66,7 @@ pub enum Params {
 
 /// Value of an algorithm's parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a whole number, a choice by name, true or false")]
 pub enum Value {
     /// A switch.
     Bool(bool),

@@ -276,7 +276,7 @@ fn selection_undo(rules: &[Rule]) -> Option<String> {
     if rules.is_empty() || rules.len() > RULES_NAMED || rules.iter().any(Rule::is_orphan) {
         return None;
     }
-    Some(rules.iter().map(|rule| format!("onramp select add {rule}")).collect::<Vec<_>>().join(" && "))
+    Some(rules.iter().map(|rule| format!("onramp select add {rule:#}")).collect::<Vec<_>>().join(" && "))
 }
 
 /// The command that attaches an algorithm like this. A profile that its name does not lead to is spelled out. `defaults`:

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::{Action, DEFAULT_SYSCTL, DefaultOf, Defaults, Elsewhere, Error};
+use onramp_loader::{Action, DEFAULT_SYSCTL, DefaultOf, Defaults, Elsewhere, Error, quoted};
 use onramp_net::namespace::{Namespace, NamespaceError};
 use serde::Serialize;
 
@@ -237,12 +237,6 @@ pub(super) fn restoring(before: &[DefaultOf]) -> String {
 /// What runs a command in the network namespace of a file; nothing where it runs anyway.
 pub(super) fn entering(path: Option<&Path>) -> String {
     path.map_or_else(String::new, |path| format!("nsenter --net={} ", quoted(&path.display().to_string())))
-}
-
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-:=,@%+".contains(sign);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Where it could not be looked, a line each.

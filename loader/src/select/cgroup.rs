@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
-use crate::system::error::Error;
+use crate::system::error::{Error, quoted};
 use crate::system::hierarchy;
 
 /// What a number is written behind, in place of a path.
@@ -45,6 +45,7 @@ impl PartialOrd for Cgroup {
 impl fmt::Display for Cgroup {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.path {
+            Some(path) if formatter.alternate() => formatter.write_str(&quoted(path)),
             Some(path) => formatter.write_str(path),
             None => write!(formatter, "{BY_NUMBER}{}", self.id),
         }

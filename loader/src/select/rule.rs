@@ -16,7 +16,7 @@ use crate::object::abi::{
 };
 use crate::object::algorithms;
 use crate::pins::profiles::Names;
-use crate::system::error::Error;
+use crate::system::error::{Error, quoted};
 
 /// The most rules that there may be at once.
 pub use crate::object::abi::SELECT_RULES_MAX as RULES_MAX;
@@ -288,25 +288,31 @@ impl Rule {
     }
 }
 
-/// As options of `onramp select`.
+/// As options of `onramp select`; `{:#}`: as a shell takes them.
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cgroup = |cgroup: &Cgroup| {
+            if formatter.alternate() { format!("--cgroup {cgroup:#}") } else { format!("--cgroup {cgroup}") }
+        };
         let words = [
             self.to.map(|prefix| format!("--to {prefix}")),
             self.port.map(|port| format!("--port {port}")),
-            self.cgroup.as_ref().map(|cgroup| format!("--cgroup {cgroup}")),
+            self.cgroup.as_ref().map(cgroup),
             Some(self.side.option().to_owned()).filter(|option| !option.is_empty()),
         ];
         formatter.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
 }
 
-/// As options of `onramp select add`.
+/// As options of `onramp select add`; `{:#}`: as a shell takes them.
 impl fmt::Display for Rule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} --use {}", self.target, self.choice.name())?;
-        if let Some(profile) = &self.choice.profile {
-            write!(formatter, " --profile {profile}")?;
+        fmt::Display::fmt(&self.target, formatter)?;
+        write!(formatter, " --use {}", self.choice.name())?;
+        match &self.choice.profile {
+            Some(profile) if formatter.alternate() => write!(formatter, " --profile {}", quoted(profile))?,
+            Some(profile) => write!(formatter, " --profile {profile}")?,
+            None => {}
         }
         if let Some(window) = self.choice.initial_window {
             write!(formatter, " --initial-window {window}")?;
@@ -335,6 +341,30 @@ mod tests {
             }
         }
         targets
+    }
+
+    #[test]
+    fn as_a_shell_takes_it_a_rule_has_its_cgroup_quoted() {
+        let rule = |path: &str| Rule {
+            target: Target { cgroup: Some(Cgroup { id: 7, path: Some(path.into()) }), ..NOTHING },
+            choice: Choice {
+                control: "onramp_ramp".into(),
+                profile: None,
+                initial_window: None,
+                resume: None,
+            },
+        };
+        for (path, word) in [
+            ("/system.slice", "/system.slice"),
+            (r"/system-openvpn\x2dclient.slice", r"'/system-openvpn\x2dclient.slice'"),
+            ("/x;reboot", "'/x;reboot'"),
+            ("/a b", "'/a b'"),
+            ("/it's", r"'/it'\''s'"),
+        ] {
+            assert_eq!(format!("{:#}", rule(path)), format!("--cgroup {word} --use ramp"));
+            // As a listing and a file of rules have it.
+            assert_eq!(rule(path).to_string(), format!("--cgroup {path} --use ramp"));
+        }
     }
 
     #[test]

@@ -68,11 +68,19 @@ pub(super) fn load(path: &Path) -> Result<Vec<Row>, TraceError> {
 fn parse(text: &str, path: &Path) -> Result<Vec<Row>, TraceError> {
     let mut rows: Vec<Row> = Vec::new();
     for (line, content) in (1..).zip(text.lines().map(str::trim)) {
-        let heading = rows.is_empty() && content.to_ascii_lowercase().starts_with("time_us");
-        if content.is_empty() || content.starts_with('#') || heading {
+        if content.is_empty() || content.starts_with('#') {
             continue;
         }
         let failed = |reason| TraceError::Line { path: path.into(), line, reason };
+        if rows.is_empty() && is_heading(content) {
+            let columns = names(content);
+            if columns != COLUMNS[..2] && columns != COLUMNS {
+                return Err(failed(format!(
+                    "its columns are {content}; expected time_us,rate_bps[,delay_us]"
+                )));
+            }
+            continue;
+        }
         if rows.is_empty()
             && let Some(other) = of_others(text)
         {
@@ -86,14 +94,24 @@ fn parse(text: &str, path: &Path) -> Result<Vec<Row>, TraceError> {
     Ok(rows)
 }
 
+/// The columns of a trace, of which the last may be missing.
+const COLUMNS: [&str; 3] = ["time_us", "rate_bps", "delay_us"];
+
+/// The names of columns in a heading, each of which may be quoted.
+fn names(heading: &str) -> Vec<String> {
+    heading.split(',').map(|name| name.trim().trim_matches('"').to_ascii_lowercase()).collect()
+}
+
+fn is_heading(line: &str) -> bool {
+    names(line).first().is_some_and(|first| first == COLUMNS[0])
+}
+
 /// Lines by which the form of a trace is recognised.
 const SAMPLE: usize = 8;
 
 /// The form of other people's traces.
 fn of_others(text: &str) -> Option<&'static str> {
-    let ours = |line: &str| {
-        line.is_empty() || line.starts_with('#') || line.to_ascii_lowercase().starts_with("time_us,")
-    };
+    let ours = |line: &str| line.is_empty() || line.starts_with('#') || is_heading(line);
     let lines = text.lines().map(str::trim).filter(|line| !ours(line));
     let lines: Vec<&str> = lines.take(SAMPLE).collect();
     let all = |holds: fn(&str) -> bool| lines.iter().all(|line| holds(line));
@@ -173,6 +191,25 @@ mod tests {
         let row = |line, at_us, rate_bps| Row { line, at_us, rate_bps, delay_us: None };
         assert_eq!(rows, [row(3, 0, 1_000), row(5, 10, 0), row(6, 20, 2_000)]);
         assert_eq!(parse("0,1000,5", Path::new("x")).unwrap()[0].delay_us, Some(5));
+        let quoted = parse("\"Time_us\", \"rate_bps\",\"delay_us\"\n0,1000,5", Path::new("x")).unwrap();
+        assert_eq!(quoted[0].delay_us, Some(5));
+    }
+
+    #[test]
+    fn a_heading_with_other_columns_is_refused_with_them() {
+        for heading in [
+            "time_us,rate_bps,foo",
+            "time_us,rate_bps,rate_bps",
+            "time_us",
+            "time_us,delay_us",
+            "time_us,rate_bps,delay_us,x",
+        ] {
+            let error = error(&format!("{heading}\n0,1000,5\n"));
+            assert!(
+                error.contains("line 1") && error.contains(&format!("columns are {heading};")),
+                "{error}"
+            );
+        }
     }
 
     #[test]

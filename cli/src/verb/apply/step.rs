@@ -357,7 +357,7 @@ fn rule_actions(changes: &Changes) -> Vec<Action> {
         actions.push(action(what, again(before, true)));
     }
     for rule in &changes.added {
-        actions.push(action(format!("add rule {rule}"), format!("onramp select del {}", rule.target)));
+        actions.push(action(format!("add rule {rule}"), format!("onramp select del {:#}", rule.target)));
     }
     actions
 }

@@ -35,7 +35,11 @@ pub(super) struct Recorded {
 /// What the file is instead, or that no ACK is in it.
 pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
     let mut recording = Recording::open_to_explain(path)?;
-    let flows: Vec<FlowRow> = recording.rows();
+    let (mut starts, mut ended) = (HashMap::new(), HashMap::new());
+    recording.each_row(|row: FlowRow| {
+        let rows = if row.event == "end" { &mut ended } else { &mut starts };
+        rows.entry(row.flow).or_insert(row);
+    });
     let mut states: HashMap<u64, Vec<StateRow>> = HashMap::new();
     recording.each_row(|row: StateRow| states.entry(row.flow).or_default().push(row));
     // What a capture has of them is inferred from the rows of its ACKs.
@@ -62,12 +66,12 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
     let (mut watched, mut first_us, mut last_us) = (Watched::new(Filter::default(), None), u64::MAX, 0);
     for (number, mut rows) in acks {
         rows.sort_by_key(|row| (row.sequence, row.at_us));
-        let start = flows.iter().find(|row| row.flow == number && row.event != "end");
+        let start = starts.get(&number);
         let ends = start.and_then(|row| {
             Some((end(&row.local_address, row.local_port)?, end(&row.remote_address, row.remote_port)?))
         });
         let Some((local, remote)) = ends.filter(|ends| filter.matches(ends.0, ends.1)) else { continue };
-        let last = flows.iter().find(|row| row.flow == number && row.event == "end");
+        let last = ended.get(&number);
         let mut states = states.remove(&number).unwrap_or_default();
         states.sort_by_key(|row| row.at_us);
         first_us = first_us.min(rows[0].at_us);

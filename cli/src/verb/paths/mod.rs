@@ -2,6 +2,7 @@
 
 mod settings;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -252,6 +253,13 @@ impl Import {
 fn parse(text: &str, name: &str, netns_cookie: u64) -> anyhow::Result<(Vec<LearnedPath>, Option<Duration>)> {
     let mut paths = Vec::new();
     let mut used_for = None;
+    let mut lines: BTreeMap<Option<Prefix>, usize> = BTreeMap::new();
+    let mut once = |network: Option<Prefix>, what: &str, number| match lines.insert(network, number) {
+        Some(first) => Err(Usage::error(format!(
+            "{name}, line {number}: {what} stands in line {first} already: leave one of them out"
+        ))),
+        None => Ok(()),
+    };
     for (number, line) in (1..).zip(text.lines()) {
         let words: Vec<_> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
         if words.is_empty() {
@@ -260,6 +268,7 @@ fn parse(text: &str, name: &str, netns_cookie: u64) -> anyhow::Result<(Vec<Learn
         if let [word] = words.as_slice()
             && let Some(written) = word.strip_prefix("lifetime=")
         {
+            once(None, "lifetime", number)?;
             let read = lifetime(written);
             used_for = Some(read.map_err(|error| Usage::error(format!("{name}, line {number}: {error}")))?);
             continue;
@@ -270,6 +279,7 @@ fn parse(text: &str, name: &str, netns_cookie: u64) -> anyhow::Result<(Vec<Learn
                 words.join(" ")
             ))
         })?;
+        once(Some(path.network), words[0], number)?;
         paths.push(path);
         if paths.len() > onramp_loader::PATHS_MAX {
             return Err(Usage::error(format!(
@@ -313,6 +323,20 @@ mod tests {
         assert_eq!((paths[1].rtt_us, paths[1].age), (100, Duration::from_secs(90)));
         let exported: Vec<_> = paths.iter().map(line).collect();
         assert_eq!(parse(&exported.join("\n"), "paths", 7).unwrap(), (paths, None));
+    }
+
+    #[test]
+    fn what_stands_twice_is_refused_with_both_lines() {
+        for (twice, what) in [
+            ("203.0.113.9 50mbit,600ms 0s\n::ffff:203.0.113.9 9mbit,60ms 1s", "::ffff:203.0.113.9 stands"),
+            ("lifetime=1h\nlifetime=1h", "lifetime stands"),
+        ] {
+            let error = parse(twice, "paths", 7).unwrap_err().to_string();
+            assert!(
+                error.contains("paths, line 2") && error.contains(what) && error.contains("line 1"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -193,7 +193,7 @@ impl Add {
         let before = Sets::now();
         let undo = |replaced: Option<&Rule>, after: &Sets| match replaced {
             Some(existing) => Undo::adding(std::slice::from_ref(existing), &before, after, true),
-            None => Undo::by(format!("onramp select del {}", rule.target)),
+            None => Undo::by(format!("onramp select del {:#}", rule.target)),
         };
         if self.dry_run {
             let existing = select::check_add(&rule, self.replace)?;

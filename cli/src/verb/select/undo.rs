@@ -58,7 +58,7 @@ impl Undo {
         let Sorted { restored, lost } = Sorted::new(rules, before, after);
         let replace = if replace { " --replace" } else { "" };
         let commands: Vec<_> =
-            restored.iter().map(|rule| format!("onramp select add {rule}{replace}")).collect();
+            restored.iter().map(|rule| format!("onramp select add {rule:#}{replace}")).collect();
         let command = Some(commands.join(" && ")).filter(|commands| !commands.is_empty());
         Self { command, leaves_out: omitted(&lost) }
     }

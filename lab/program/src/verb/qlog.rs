@@ -1,7 +1,8 @@
 //! `onramp-lab qlog`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::Args;
 use onramp_lab::qlog;
 use onramp_recording::{Error, Recording};
@@ -33,6 +34,9 @@ pub(crate) struct Qlog {
 
 impl Qlog {
     pub fn run(self) -> anyhow::Result<u8> {
+        if let Some(output) = &self.output {
+            refuse_within(&self.path, output)?;
+        }
         let mut recording = Recording::open(&self.path)?;
         let has_acks = recording.has_acks(self.flow);
         if has_acks {
@@ -49,5 +53,45 @@ impl Qlog {
             return Err(Error::NoAcks { path: self.path, flow: self.flow, reason }.into());
         }
         Ok(if recording.problems.is_empty() { 0 } else { PARTIAL })
+    }
+}
+
+/// An output that is part of the recording would be emptied before that is read.
+fn refuse_within(recording: &Path, output: &Path) -> anyhow::Result<()> {
+    // What is not there yet is no part of it.
+    if let (Ok(recording), Ok(output_at)) = (recording.canonicalize(), output.canonicalize())
+        && output_at.starts_with(&recording)
+    {
+        bail!(
+            "{} is part of the recording, which it would overwrite: name another file with -o",
+            output.display()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn an_output_that_is_the_recording_or_in_it_is_refused_before_it_is_touched() {
+        let home = tempfile::tempdir().unwrap();
+        let (directory, file, link) =
+            (home.path().join("r"), home.path().join("r/acks.parquet"), home.path().join("l"));
+        fs::create_dir(&directory).unwrap();
+        fs::write(&file, "acks").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        for (path, output) in [(&file, &file), (&directory, &file), (&file, &link), (&directory, &link)] {
+            let qlog = Qlog { path: path.clone(), flow: None, output: Some(output.clone()) };
+            assert!(qlog.run().unwrap_err().to_string().contains("part of the recording"));
+            assert_eq!(fs::read_to_string(&file).unwrap(), "acks");
+        }
+        let beside = home.path().join("flows.sqlog");
+        refuse_within(&directory, &beside).unwrap();
+        fs::write(&beside, "").unwrap();
+        refuse_within(&directory, &beside).unwrap();
     }
 }

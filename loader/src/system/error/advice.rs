@@ -30,8 +30,12 @@ pub(crate) fn remedy_taken(cgroup: &Path, program: u32) -> String {
 
 /// A word of a command line, as a shell takes it.
 pub fn quoted(text: &str) -> String {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-@:+,".contains(sign);
-    if text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-@:+,=%".contains(sign);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 pub(super) fn log_note(log: &str) -> String {
