@@ -8,7 +8,7 @@
 
 /* A socket that has a congestion control of onramp's, or a listening socket. */
 struct holder {
-	u64 cookie; /* of the socket */
+	u64 socket; /* its address in the kernel, which no other has; never shown */
 	u32 code;   /* id of the struct_ops map whose code it has */
 	u32 pid;    /* of a process that has it open; 0: from TCP's table of sockets */
 	u8 state;   /* TCP_ESTABLISHED and so on */

@@ -20,6 +20,8 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define TCP_LISTEN 10
 /* include/uapi/linux/in.h */
 #define IPPROTO_MPTCP 262
+/* include/linux/net.h */
+#define SOCK_STREAM 1
 
 /* Set by the loader, each in a section of its own. */
 const volatile char from[TCP_CA_NAME_MAX] SEC(".rodata.from") = "from";
@@ -46,8 +48,9 @@ struct sock_common___state {
 	volatile unsigned char skc_state;
 };
 
-struct sock___protocol {
+struct sock___stream {
 	u16 sk_protocol;
+	u16 sk_type;
 };
 
 /* What a process has open of a connection of MPTCP (RFC 8684), or of its listening socket. */
@@ -127,12 +130,13 @@ static __always_inline u32 code_of(const struct tcp_congestion_ops___named *ops)
 	return id;
 }
 
-/* All but the cookie; also of a socket that the verifier does not know. */
+/* By reads that need no pointer which the verifier trusts: it trusts none to a socket of a file on some kernels. */
 static __always_inline void describe(struct holder *holder, const void *tp)
 {
 	const struct inet_connection_sock___ops *icsk = tp;
 	const struct tcp_congestion_ops___named *ops = BPF_CORE_READ(icsk, icsk_ca_ops);
 
+	holder->socket = (u64)tp;
 	holder->code = code_of(ops);
 	holder->state = BPF_CORE_READ((const struct sock_common___state *)tp, skc_state);
 	holder->chosen = (u8)BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ca_setsockopt);
@@ -140,21 +144,25 @@ static __always_inline void describe(struct holder *holder, const void *tp)
 }
 
 /*
- * The first subflow of a socket of MPTCP, or what listens for it: code is theirs, and no process has them open. Its cookie is
- * 0 until it is requested; NULL: it is no such socket, has none, or has no cookie, by which TCP's table has it too.
+ * The socket of TCP that has the code: a process's own, or, of one of MPTCP, its first subflow or what listens for it, which
+ * no process has open. NULL: it has none.
  */
-static __always_inline const void *subflow_of(const struct sock *sk, u64 *cookie)
+static __always_inline const void *tcp_socket_of(const struct sock *sk)
 {
-	const struct sock *first;
+	const struct sock___stream *stream = (const struct sock___stream *)sk;
+	u16 family = BPF_CORE_READ((const struct sock_common *)sk, skc_family);
 
-	if (!bpf_core_type_exists(struct mptcp_sock) ||
-	    BPF_CORE_READ((const struct sock___protocol *)sk, sk_protocol) != IPPROTO_MPTCP)
+	/* Protocols of other families, and of raw sockets, may have the same numbers. */
+	if ((family != AF_INET && family != AF_INET6) || BPF_CORE_READ(stream, sk_type) != SOCK_STREAM)
 		return NULL;
-	first = BPF_CORE_READ((const struct mptcp_sock *)sk, first);
-	if (!first)
-		return NULL;
-	*cookie = (u64)BPF_CORE_READ((const struct sock_common *)first, skc_cookie.counter);
-	return *cookie ? first : NULL;
+	switch (BPF_CORE_READ(stream, sk_protocol)) {
+	case IPPROTO_TCP:
+		return sk;
+	case IPPROTO_MPTCP:
+		if (bpf_core_type_exists(struct mptcp_sock))
+			return BPF_CORE_READ((const struct mptcp_sock *)sk, first);
+	}
+	return NULL;
 }
 
 static __always_inline void move(struct tcp_sock *tp, const struct holder *holder)
@@ -192,7 +200,6 @@ int migrate(struct bpf_iter__tcp *context)
 	icsk = (const struct inet_connection_sock___ops *)tp;
 	if (!tp || !is_from(icsk->icsk_ca_ops))
 		return 0;
-	holder.cookie = bpf_get_socket_cookie(tp);
 	describe(&holder, tp);
 	if (current && holder.code == current)
 		return 0;
@@ -216,7 +223,6 @@ int listeners(struct bpf_iter__tcp *context)
 	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp)
 		return 0;
-	holder.cookie = bpf_get_socket_cookie(tp);
 	describe(&holder, tp);
 	if (holder.state != TCP_LISTEN)
 		return 0;
@@ -233,26 +239,17 @@ int holders(struct bpf_iter__task_file *context)
 	struct file *file = context->file;
 	struct holder holder = {};
 	struct socket *socket;
-	const void *subflow;
-	struct tcp_sock *tp;
+	const void *tp;
 	struct sock *sk;
 
 	if (!task || !file)
 		return 0;
 	socket = bpf_sock_from_file(file);
 	sk = socket ? socket->sk : NULL;
-	if (!sk)
+	tp = sk ? tcp_socket_of(sk) : NULL;
+	if (!tp)
 		return 0;
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (tp) {
-		holder.cookie = bpf_get_socket_cookie(tp);
-		describe(&holder, tp);
-	} else {
-		subflow = subflow_of(sk, &holder.cookie);
-		if (!subflow)
-			return 0;
-		describe(&holder, subflow);
-	}
+	describe(&holder, tp);
 	if (__builtin_memcmp(holder.control, "onramp_", 7))
 		return 0;
 	holder.pid = (u32)task->tgid;

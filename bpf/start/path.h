@@ -47,7 +47,7 @@ _Static_assert(sizeof(struct path_key) == 24, "path_key is part of the ABI");
 
 struct path {
 	u64 rate;	   /* bytes per second; 0: nothing is remembered */
-	u64 learned_ns;	   /* when */
+	u64 learned_ns;	   /* when; before boot it wraps, as a path does that was brought along from there */
 	u64 claim_ends_ns; /* when the claim of a connection is void; 0: none has made one */
 	u32 rtt_us;	   /* minimum */
 	u32 confirmed;	   /* starts that went well, since the path was another */
@@ -74,7 +74,9 @@ struct path_sample {
 
 static __always_inline u64 path_age_ns(const struct path *path, u64 now_ns)
 {
-	return now_ns > path->learned_ns ? now_ns - path->learned_ns : 0;
+	s64 age_ns = (s64)(now_ns - path->learned_ns);
+
+	return age_ns > 0 ? (u64)age_ns : 0;
 }
 
 /* Whether what is remembered may be used. */

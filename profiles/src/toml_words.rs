@@ -55,7 +55,13 @@ fn words(message: &str) -> String {
         if let Some((found, expected)) =
             message.strip_prefix(kind).and_then(|rest| rest.split_once(", expected "))
         {
-            return format!("{} stands where {} belongs", found_in_words(found), expected_in_words(expected));
+            let number = found.starts_with("integer ");
+            let quotes = if is_quoted_number(found) { ": leave out the quotes" } else { "" };
+            return format!(
+                "{} stands where {} belongs{quotes}",
+                found_in_words(found),
+                expected_in_words(expected, number)
+            );
         }
     }
     message.to_owned()
@@ -94,9 +100,17 @@ fn found_in_words(found: &str) -> String {
     }
 }
 
-fn expected_in_words(expected: &str) -> String {
+/// A number in quotes, where only a number may stand.
+fn is_quoted_number(found: &str) -> bool {
+    let text = found.strip_prefix("string ").map(|text| text.trim_matches('"'));
+    text.is_some_and(|text| text.parse::<f64>().is_ok())
+}
+
+/// `number`: what was found is one, so that the range is wrong, be it as wide as it may.
+fn expected_in_words(expected: &str, number: bool) -> String {
     let range = |least: &str, most: &str| format!("a whole number from {least} to {most}");
     match expected {
+        "u64" | "usize" | "u128" | "i64" | "i128" if !number => "a whole number".to_owned(),
         "u8" => range("0", "255"),
         "u16" => range("0", "65535"),
         "u32" => range("0", "4294967295"),
@@ -164,7 +178,11 @@ mod tests {
                 "line 1, column 11",
                 "99999999999999999999 stands where a whole number from 0 to 9223372036854775807",
             ),
-            ("version = \"1\"\n", "line 1, column 11", "the text \"1\" stands where a whole number"),
+            (
+                "version = \"1\"\n",
+                "line 1, column 11",
+                "the text \"1\" stands where a whole number belongs: leave out the quotes",
+            ),
             ("version = 1\non = 1\n", "line 2, column 6", "1 stands where true or false belongs"),
             ("version = 1\ntable = 7\n", "line 2, column 9", "7 stands where a table belongs"),
             ("version = 1\ncount = [1]\n", "line 2, column 9", "a list stands where a whole number"),

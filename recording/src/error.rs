@@ -131,3 +131,8 @@ impl Error {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }
 }
+
+/// How many there are and what they are, for a problem; `None`: there is none.
+pub(crate) fn counted(number: u64, one: &str, several: &str) -> Option<String> {
+    (number > 0).then(|| format!("{number} {}", if number == 1 { one } else { several }))
+}

@@ -18,6 +18,7 @@ mod file;
 mod fixtures;
 mod input;
 mod manifest;
+mod monotone;
 mod pages;
 mod qlog;
 mod reader;

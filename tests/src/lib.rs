@@ -16,6 +16,7 @@
 //! * [`host`]: an attachment on the kernel that runs.
 //! * [`pinned`]: what is pinned, and as another build would have left it.
 //! * [`recorder`]: `onramp record` in progress.
+//! * [`recordings`]: recordings of flows that no kernel had.
 //! * [`sender`]: a connection over such a wire.
 //! * [`servers`]: servers of other projects.
 //! * [`telemetry`]: consumers of telemetry.
@@ -36,6 +37,7 @@ pub mod guest;
 pub mod host;
 pub mod pinned;
 pub mod recorder;
+pub mod recordings;
 pub mod sender;
 pub mod servers;
 pub mod telemetry;

@@ -6,96 +6,15 @@ use std::process::Command;
 
 use onramp_lab::experiment::{Amount, Arm, Plan};
 use onramp_lab::sim::{self, SourceSpec};
-use onramp_loader::algorithm::{Ack, Flow, Verdict, find};
+use onramp_loader::algorithm::{Ack, Verdict};
 use onramp_profiles::Profile;
-use onramp_recording::rows::{
-    AckRow, EndRow, ExitRecordRow, ExitRow, FlowRow, ParameterRow, RestartRow, RoundRow, TABLES, UndoRow,
-};
+use onramp_recording::rows::{AckRow, EndRow, ExitRecordRow, FlowRow, RestartRow, TABLES, UndoRow};
 use onramp_recording::{Limits, Manifest, Row, SCHEMA, Spec, Writer};
 use onramp_tests::cli::{self, Names, Ran, json, onramp};
+use onramp_tests::recordings::{recording, recording_from, slow_start};
 use onramp_tests::skip;
 use serde_json::Value;
 use tempfile::tempdir;
-
-/// Acknowledgments of a slow start: the window grows by a segment on each, the queue from a window of 100 on.
-fn slow_start(acks: u32) -> impl Iterator<Item = Ack> {
-    (0..acks).map(|index| {
-        let cwnd = 10 + index;
-        let rtt_us = 50_000 + cwnd.saturating_sub(100) * 500;
-        Ack {
-            now_us: 1_050_000 + u64::from(index) * 1_000,
-            bytes_acked: u64::from(index + 1) * 1_000,
-            bytes_sent: u64::from(2 * index + 11) * 1_000,
-            bytes_outstanding: (index + 10) * 1_000,
-            delivered: index + 1,
-            acked: 1,
-            rtt_us: rtt_us as i32,
-            smoothed_rtt_us: rtt_us,
-            min_rtt_us: 50_000,
-            cwnd,
-            ssthresh: 0x7fff_ffff,
-            in_flight: cwnd - 1,
-            mss: 1_000,
-            gso_max_size: 65_536,
-            ..Ack::default()
-        }
-    })
-}
-
-/// Two flows under `search`, in files of 400 rows.
-fn recording(directory: &Path) {
-    recording_from(directory, "192.0.2.1");
-}
-
-/// The same, from this address.
-fn recording_from(directory: &Path, local_address: &str) {
-    let manifest = Manifest {
-        schema: SCHEMA,
-        onramp: "0.1.0".to_owned(),
-        level: "ack".to_owned(),
-        ..Manifest::default()
-    };
-    let mut writer = Writer::create(directory, manifest, Limits { rows: 400, ..Limits::default() }).unwrap();
-    let search = find("search").unwrap();
-    for (name, value) in search.parameters().shown() {
-        let (name, value) = (name.into(), value.into());
-        writer
-            .push(ParameterRow { algorithm: "search".into(), name, value, ..ParameterRow::default() })
-            .unwrap();
-    }
-    for number in [1, 2] {
-        let start =
-            FlowRow { flow: number, event: "start".into(), algorithm: "search".into(), ..FlowRow::default() };
-        let (local, remote) = (local_address.to_owned().into(), "192.0.2.2".into());
-        let (local_port, remote_port) = (40_000 + number as u32, 443);
-        writer
-            .push(FlowRow { local_address: local, local_port, remote_address: remote, remote_port, ..start })
-            .unwrap();
-        let mut flow = Flow::new(search.parameters());
-        for (index, ack) in slow_start(600).enumerate() {
-            let verdict = flow.on_ack(&ack);
-            let row = AckRow::new(number, &ack, &verdict, search.outcome_name(verdict.outcome).into());
-            writer.push(AckRow { slow_starts: 1, sequence: index as u32 + 1, ..row }).unwrap();
-        }
-        let exit =
-            ExitRow { flow: number, event: "exit".into(), reason: "loss".into(), ..ExitRow::default() };
-        writer
-            .push(ExitRow {
-                since_start_us: 650_000,
-                cwnd_segments: 609,
-                mss_bytes: 1_000,
-                min_rtt_us: 50_000,
-                ..exit
-            })
-            .unwrap();
-        let round =
-            RoundRow { flow: number, duration_us: 50_000, acknowledged_bytes: 10_000, ..RoundRow::default() };
-        writer
-            .push(RoundRow { cwnd_segments: 20, mss_bytes: 1_000, in_flight_segments: 19, ..round })
-            .unwrap();
-    }
-    writer.finish(2_000_000).unwrap();
-}
 
 /// One simulated flow, to which `onramp sim path` fits a path that holds.
 fn recording_of_a_path(directory: &Path) {
@@ -419,71 +338,6 @@ fn qlog_goes_to_files_and_pipes_and_says_when_the_disk_is_full() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let ran: Ran = cli::command(["lab", "qlog"]).arg(&path).stdout(full).output().unwrap().into();
     assert!(ran.refused(1).contains("No space left on device"));
-}
-
-/// A log has a record for all that was sent between two acknowledgments, and of what is acknowledged within one nothing.
-#[test]
-fn a_log_is_explained_as_the_recording_that_it_was_made_from_and_as_a_page() {
-    let home = tempdir().unwrap();
-    let (path, log) = (home.path().join("recording"), home.path().join("flows <1>.sqlog"));
-    recording(&path);
-    onramp(&format!("lab qlog {} -o {}", path.display(), home.path().join("log").display())).ok();
-    fs::rename(home.path().join("log"), &log).unwrap();
-    let explain = |words: &[&str], path: &Path| -> Ran {
-        cli::command(["explain"]).args(words).arg(path).output().unwrap().into()
-    };
-    let report = |path| serde_json::from_str::<Value>(&explain(&["--json"], path).ok()).unwrap();
-    let (of_recording, of_log) = (report(&path), report(&log));
-    assert_eq!((&of_recording["source"], &of_log["source"]), (&"recording".into(), &"qlog".into()));
-    let flows = |report: &Value| -> Vec<(Value, Value)> {
-        let flows = report["flows"].as_array().unwrap().iter();
-        flows.map(|flow| (flow["local_port"].clone(), flow["limited"].clone())).collect()
-    };
-    assert_eq!(flows(&of_recording), flows(&of_log));
-    // Its exits the recorder has from the kernel; a log shows them by thresholds, of which the ACKs of this one have none.
-    for (report, state) in [(&of_recording, "ended"), (&of_log, "lasts")] {
-        let flows = report["flows"].as_array().unwrap();
-        assert!(flows.iter().all(|flow| flow["slow_start"]["state"] == state), "{report}");
-    }
-    assert_eq!(of_log["flows"].as_array().unwrap().len(), 2);
-
-    let page = explain(&["--html"], &path).ok();
-    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
-    assert_eq!((page.matches("<section>").count(), page.matches("<svg").count()), (2, 4));
-    for absent in ["<script", "http", "src=", "url("] {
-        assert!(!page.contains(absent), "{absent}: {page}");
-    }
-    for refused in [["--html", "--json"], ["--html", "--follow"]] {
-        assert_eq!(explain(&refused, &path).code, Some(2));
-    }
-    // What algorithms need is not in it.
-    let error: Ran = cli::command(["replay", "--algorithm", "search"]).arg(&log).output().unwrap().into();
-    assert!(error.refused(2).contains("qlog"));
-}
-
-/// The default algorithm, over the same ACKs; a log has too little for it.
-#[test]
-fn what_another_algorithm_would_have_done_is_what_its_replay_finds() {
-    let home = tempdir().unwrap();
-    let (path, log) = (home.path().join("recording"), home.path().join("flows.sqlog"));
-    recording(&path);
-    onramp(&format!("lab qlog {} -o {}", path.display(), log.display())).ok();
-    let json = |words: &str| serde_json::from_str::<Value>(&onramp(&format!("--json {words}")).ok()).unwrap();
-    let replayed = json(&format!("replay {} --algorithm ramp", path.display()));
-    let found: Vec<_> =
-        replayed["flows"].as_array().unwrap().iter().map(|flow| &flow["findings"][0]).collect();
-    let explained = json(&format!("explain {}", path.display()));
-    let explained: Vec<_> =
-        explained["flows"].as_array().unwrap().iter().map(|flow| &flow["would_have"]).collect();
-    assert_eq!(explained.len(), found.len());
-    for (would_have, finding) in explained.into_iter().zip(found) {
-        assert_eq!(would_have["algorithm"], "ramp");
-        assert_eq!(would_have["slow_start"] == "left", !finding["exit"].is_null(), "{would_have} {finding}");
-        assert_eq!(would_have["at_us"], finding["exit"]["since_start_us"]);
-        assert_eq!(would_have["window_bytes"], finding["exit"]["window_bytes"]);
-    }
-    let explained = json(&format!("explain {}", log.display()));
-    assert!(explained["flows"].as_array().unwrap().iter().all(|flow| flow["would_have"].is_null()));
 }
 
 /// With `ONRAMP_WRITE` in the environment the tables are written.

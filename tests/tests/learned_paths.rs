@@ -218,6 +218,11 @@ fn paths_are_imported_listed_masked_exported_and_forgotten_and_a_full_map_goes_o
         exported.contains("192.0.2.7 50000000bit,600000us ")
             && exported.contains("2001:db8::7 8000000bit,40000us ")
     );
+    // It was learned before this kernel was booted.
+    import(&wire, "lifetime=2h\n198.51.100.7 8mbit,40ms 90m\n");
+    let old = paths().into_iter().find(|path| path["address"] == "198.51.100.7").unwrap();
+    assert!((5_400..5_700).contains(&old["age_s"].as_u64().unwrap()), "{old}");
+    onramp("paths flush --to 198.51.100.7").ok();
     // Of another namespace there are none.
     assert!(!onramp("paths export").ok().contains("192.0.2.7"));
     let masked = json("paths list --mask-addresses")["paths"].clone();

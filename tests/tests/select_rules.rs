@@ -331,6 +331,15 @@ fn every_undo_that_is_printed_makes_the_list_again_or_says_what_it_does_not_rest
     restored(&["add", "--to", "203.0.113.0/24", "--use", "search", "--profile", "leo", "--replace"]);
     restored(&["del", "--cgroup", "/onramp-test-select", "--port", "80", "--connect"]);
     restored(&["del", "--all"]);
+    // A name that a shell would take for something else; systemd's have backslashes.
+    let odd = r"/onramp-test-select/a\x2db;c'd";
+    fs::create_dir(cgroups().join(&odd[1..])).unwrap();
+    restored(&["add", "--cgroup", odd, "--use", "cubic"]);
+    Ran::from(cli::command(["select", "add", "--cgroup", odd, "--use", "cubic"]).output().unwrap()).ok();
+    restored(&["del", "--cgroup", odd]);
+    restored(&["del", "--all"]);
+    Ran::from(cli::command(["select", "del", "--cgroup", odd]).output().unwrap()).ok();
+    fs::remove_dir(cgroups().join(&odd[1..])).unwrap();
     // More than a line has room for.
     let many: String = (1..40).map(|port| format!("--port {port} --use cubic\n")).collect();
     let (directory, file) = rules_file(&many);

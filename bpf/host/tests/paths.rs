@@ -139,6 +139,19 @@ fn what_is_used_of_a_path_halves_with_its_age_and_after_a_retreat_and_ends_with_
 }
 
 #[test]
+fn a_path_that_was_learned_before_boot_is_as_old_as_it_is() {
+    for (age_ns, segments) in [(LIFETIME_NS / 2 - 1, 48), (LIFETIME_NS / 2, 24), (LIFETIME_NS, 10)] {
+        let learned_ns = SECOND_NS.wrapping_sub(age_ns);
+        assert!(learned_ns > SECOND_NS, "it wraps");
+        let path = Path { rate: 960_000, rtt_us: RTT_US, learned_ns, ..Path::default() };
+        assert_eq!(first_window(&path, SECOND_NS), segments, "{age_ns}");
+    }
+    // By a clock that was read before.
+    let path = Path { rate: 960_000, rtt_us: RTT_US, learned_ns: SECOND_NS + 1, ..Path::default() };
+    assert_eq!(first_window(&path, SECOND_NS), 48);
+}
+
+#[test]
 fn a_path_of_another_rtt_has_no_past() {
     let mut path =
         Path { rate: 1_000_000, rtt_us: 3 * RTT_US, confirmed: 5, retreated: 1, ..Path::default() };

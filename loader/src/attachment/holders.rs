@@ -113,14 +113,13 @@ pub(crate) fn look(
     if codes.is_empty() {
         return Ok(Held::default());
     }
-    // First: it gives sockets the cookies by which those of MPTCP are found among a process's.
     let found = namespaces::sockets_on(&pins.algorithm.congestion_control(), iterators)?;
     let of_processes = match of_processes {
         Some(found) => found,
         None => of_processes.insert(migrate::of_processes(iterators)?),
     };
     // A socket that both have found is a process's.
-    let found = found.iter().chain(of_processes.iter()).map(|holder| (holder.cookie, *holder));
+    let found = found.iter().chain(of_processes.iter()).map(|holder| (holder.socket, *holder));
     Ok(summary(&codes, &found.collect::<BTreeMap<_, _>>().into_values().collect::<Vec<_>>()))
 }
 
@@ -165,8 +164,8 @@ mod tests {
     const CLOSE: u8 = 7;
     const LISTEN: u8 = 10;
 
-    fn holder(cookie: u64, code: u32, state: u8, chosen: u8, pid: u32) -> Holder {
-        Holder { cookie, code, state, chosen, pid, command: padded("nginx"), ..Holder::default() }
+    fn holder(socket: u64, code: u32, state: u8, chosen: u8, pid: u32) -> Holder {
+        Holder { socket, code, state, chosen, pid, command: padded("nginx"), ..Holder::default() }
     }
 
     #[test]

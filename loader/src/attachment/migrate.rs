@@ -109,8 +109,8 @@ pub(crate) fn here(migrating: Migrating<'_>, iterators: &mut Iterators) -> Resul
 /// Sockets on our controls that processes have open, in whichever network namespace, each by the first process found.
 pub(crate) fn of_processes(iterators: &mut Iterators) -> Result<Vec<Holder>, Error> {
     let mut holders = iterate(iterators.any()?, open::HOLDERS)?;
-    holders.sort_by_key(|holder| (holder.cookie, holder.pid));
-    holders.dedup_by_key(|holder| holder.cookie);
+    holders.sort_by_key(|holder| (holder.socket, holder.pid));
+    holders.dedup_by_key(|holder| holder.socket);
     Ok(holders)
 }
 

@@ -67,7 +67,7 @@ impl LearnedPath {
             network: network.shortened(prefix.of(network.address())),
             rate: path.rate,
             rtt_us: path.rtt_us,
-            age: Duration::from_nanos(now_ns.saturating_sub(path.learned_ns)),
+            age: Duration::from_nanos((now_ns.wrapping_sub(path.learned_ns) as i64).max(0) as u64),
             confirmed: path.confirmed,
             retreated: path.retreated,
             claimed: claim.is_claimed(now_ns),
@@ -86,7 +86,7 @@ impl LearnedPath {
     fn layout(&self, now_ns: u64) -> Path {
         Path {
             rate: self.rate,
-            learned_ns: now_ns.saturating_sub(self.age.as_nanos() as u64).max(1),
+            learned_ns: now_ns.wrapping_sub(self.age.as_nanos() as u64),
             claim_ends_ns: 0,
             rtt_us: self.rtt_us,
             confirmed: self.confirmed,
@@ -162,28 +162,29 @@ fn forget(paths: &[LearnedPath]) -> Result<(), Error> {
 }
 
 /// Remembers paths, each in the place of what is remembered of it, and for how long, if that is said. Beyond
-/// [`crate::PATHS_MAX`] the ones that were not used for longest go.
+/// [`crate::PATHS_MAX`] the ones that were not used for longest go. Returns the settings before and now.
 ///
 /// # Errors
 /// [`Error::Privilege`], [`Error::NoStartPolicy`], [`Error::PathPrefix`], of which nothing is changed then; or a map that
 /// cannot be changed.
-pub fn remember_paths(paths: &[LearnedPath], lifetime: Option<Duration>) -> Result<(), Error> {
+pub fn remember_paths(paths: &[LearnedPath], lifetime: Option<Duration>) -> Result<PathsSet, Error> {
     kernel::require_privilege("paths")?;
     let _lock = Lock::take_if_mounted()?;
     let mut map = open()?.ok_or(Error::NoStartPolicy)?;
-    let settings = path_settings::path_settings()?.ok_or(Error::NoStartPolicy)?;
+    let before = path_settings::path_settings()?.ok_or(Error::NoStartPolicy)?;
     for path in paths {
-        settings.prefix.require(path.network)?;
+        before.prefix.require(path.network)?;
     }
-    if let Some(lifetime) = lifetime {
-        path_settings::write(&PathSettings { lifetime, ..settings })?;
+    let after = PathSettings { lifetime: lifetime.unwrap_or(before.lifetime), ..before };
+    if after != before {
+        path_settings::write(&after)?;
     }
     let now_ns = clock::boot_ns();
     for path in paths {
         map.insert(path.key(), path.layout(now_ns), 0)
             .map_err(map_failed("write", &profiles::path(PATHS)))?;
     }
-    Ok(())
+    Ok(PathsSet { before, after, forgotten: 0 })
 }
 
 /// Changes what is asked for: it holds from now on, for what has been learned, too. Another prefix forgets all paths. A
@@ -221,7 +222,8 @@ mod tests {
     #[test]
     fn a_path_is_read_as_it_is_written() {
         let prefix = PathPrefix { ipv4: 32, ipv6: 56 };
-        for network in ["203.0.113.9", "2001:db8::/56"] {
+        // The host had booted a minute before for one, and longer ago than that for the other.
+        for (network, now_ns) in [("203.0.113.9", 60_000_000_000), ("2001:db8::/56", 1_000_000_000_000)] {
             let path = LearnedPath {
                 netns_cookie: 7,
                 network: network.parse().unwrap(),
@@ -232,9 +234,11 @@ mod tests {
                 retreated: 1,
                 claimed: false,
             };
-            let now_ns = 1_000_000_000_000;
             assert_eq!(LearnedPath::new(&path.key(), &path.layout(now_ns), prefix, now_ns), path);
         }
+        let learned_meanwhile = Path { learned_ns: 1_001, ..Path::default() };
+        let key = PathKey { netns_cookie: 1, address: [0; 4] };
+        assert_eq!(LearnedPath::new(&key, &learned_meanwhile, prefix, 1_000).age, Duration::ZERO);
         let mapped = LearnedPath::new(
             &PathKey { netns_cookie: 1, address: [0, 0, 0xffff_u32.to_be(), 0x0102_0304_u32.to_be()] },
             &Path { claim_ends_ns: 1_001, ..Path::default() },

@@ -4,18 +4,25 @@
 use super::measured::shown;
 use super::{DELAYS_US, LATEST_US};
 
+/// Microseconds.
+const SECOND_US: f64 = 1e6;
+/// What separates columns.
+const SEPARATORS: [char; 3] = [',', ';', '\t'];
 /// Names of columns with times, and how many microseconds one of their units has; the first that is there is used.
 const TIMES: [(&str, f64); 7] = [
-    ("relative_seconds", 1e6),
-    ("seconds", 1e6),
+    ("relative_seconds", SECOND_US),
+    ("seconds", SECOND_US),
     ("time_us", 1.0),
     ("time_ms", 1e3),
-    ("time_s", 1e6),
-    ("since", 1e6),
-    ("timestamp", 1e6),
+    ("time_s", SECOND_US),
+    ("since", SECOND_US),
+    ("timestamp", SECOND_US),
 ];
 /// The same of round-trip times.
 const ROUND_TRIPS: [(&str, f64); 3] = [("rtt_us", 1.0), ("rtt_ms", 1e3), ("rtt", 1e3)];
+
+/// Times since 1970 in another unit than seconds are at least so large, and how many microseconds one of it has.
+const OF_DATES: [(f64, f64); 3] = [(1e17, 1e-3), (1e14, 1.0), (1e11, 1e3)];
 
 /// The round-trip time of the empty path over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,11 +37,12 @@ pub struct RoundTrips {
 impl RoundTrips {
     /// Whether a text is a table; no trace of rates is one.
     pub fn are_in(text: &str) -> bool {
-        text.lines().next().is_some_and(|head| head.contains(','))
+        let is_head = |line: &str| line.contains(SEPARATORS) && line.contains(char::is_alphabetic);
+        text.lines().next().is_some_and(is_head)
     }
 
-    /// Reads a table: `relative_seconds,rtt`, in seconds and milliseconds, and what other columns there are. Fields that are
-    /// blank or below 0 are probes that were lost. Of each interval of `interval_us` the least counts, for what is above it
+    /// Reads a table: `relative_seconds,rtt`, in seconds and milliseconds, and what other columns there are, separated by commas,
+    /// semicolons or tabs. Times since 1970 may be in ms, us or ns as well, which their size shows. Fields that are blank or below 0 are probes that were lost. Of each interval of `interval_us` the least counts, for what is above it
     /// waited for other traffic.
     ///
     /// # Errors
@@ -43,14 +51,17 @@ impl RoundTrips {
         let mut lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
         let (_, head) = lines.next().ok_or("it is empty")?;
         let names = |of: &[(&str, f64)]| of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let separator = SEPARATORS.into_iter().find(|one| head.contains(*one)).unwrap_or(',');
+        let columns: Vec<String> = fields(head, separator).map(str::to_ascii_lowercase).collect();
         let wanted = |what: &str, of: &[(&str, f64)]| {
-            format!("it has no column of {what}: name it one of {}", names(of))
+            let column = column(&columns, of)?;
+            column.ok_or_else(|| format!("it has no column of {what}: name it one of {}", names(of)))
         };
-        let (time, time_unit) = column(head, &TIMES).ok_or_else(|| wanted("times", &TIMES))?;
-        let (rtt, rtt_unit) = column(head, &ROUND_TRIPS).ok_or_else(|| wanted("RTTs", &ROUND_TRIPS))?;
+        let (time, mut time_unit) = wanted("times", &TIMES)?;
+        let (rtt, rtt_unit) = wanted("RTTs", &ROUND_TRIPS)?;
         let (mut steps, mut begin, mut end_us): (Vec<(u64, u64)>, f64, u64) = (Vec::new(), 0.0, 0);
         for (number, line) in lines {
-            let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+            let fields: Vec<&str> = fields(line, separator).collect();
             let value = |at: usize, unit: f64| {
                 let text = fields.get(at).copied().unwrap_or_default();
                 text.parse::<f64>()
@@ -59,6 +70,11 @@ impl RoundTrips {
             };
             if fields.get(rtt).is_none_or(|field| field.is_empty()) {
                 continue;
+            }
+            if steps.is_empty() && time_unit == SECOND_US {
+                let first = value(time, 1.0)?;
+                let of_date = OF_DATES.into_iter().find(|(least, _)| first >= *least);
+                time_unit = of_date.map_or(SECOND_US, |(_, unit)| unit);
             }
             let (at_us, rtt_us) = (value(time, time_unit)?, value(rtt, rtt_unit)?);
             if rtt_us < 0.0 {
@@ -104,10 +120,21 @@ impl RoundTrips {
     }
 }
 
-/// Where a line has the first of these names.
-fn column(head: &str, names: &[(&str, f64)]) -> Option<(usize, f64)> {
-    let columns: Vec<String> = head.split(',').map(|name| name.trim().to_ascii_lowercase()).collect();
-    names.iter().find_map(|(name, unit)| Some((columns.iter().position(|column| column == name)?, *unit)))
+/// Each may be quoted.
+fn fields(line: &str, separator: char) -> impl Iterator<Item = &str> {
+    line.split(separator).map(|field| field.trim().trim_matches('"'))
+}
+
+/// Where the first of these names is; an error if it is there twice.
+fn column(columns: &[String], names: &[(&str, f64)]) -> Result<Option<(usize, f64)>, String> {
+    let at = |name: &str| columns.iter().position(|column| column == name);
+    let Some((name, at, unit)) = names.iter().find_map(|(name, unit)| Some((name, at(name)?, *unit))) else {
+        return Ok(None);
+    };
+    if columns[at + 1..].iter().any(|column| column == name) {
+        return Err(format!("it has two columns {name}: leave one of them out"));
+    }
+    Ok(Some((at, unit)))
 }
 
 #[cfg(test)]
@@ -122,6 +149,14 @@ mod tests {
         let read = RoundTrips::read(text, 100_000).unwrap();
         assert_eq!(read.steps, [(0, 28_900), (100_000, 30_000), (300_000, 41_500)]);
         assert_eq!((read.repeat_us, read.least_us()), (400_000, 28_900));
+        for unlike in [text.replace(',', ";"), text.replace(',', "\t"), text.replace("rtt", "\"rtt\"")] {
+            assert!(RoundTrips::are_in(&unlike) && !RoundTrips::are_in("0\t2.5\n0.5\t3\n"));
+            assert_eq!(RoundTrips::read(&unlike, 100_000).as_ref(), Ok(&read));
+        }
+        for unit in ["", "000", "000000", "000000000"] {
+            let text = format!("timestamp,rtt\n1700000000{unit},30\n1700000002{unit},40\n");
+            assert_eq!(RoundTrips::read(&text, 100_000).unwrap().steps, [(0, 30_000), (2_000_000, 40_000)]);
+        }
         let read = RoundTrips::read("time_us,rtt_us\n500,1000\n", 1_000).unwrap();
         assert_eq!((read.steps, read.repeat_us), (vec![(0, 1_000)], 1_000));
     }
@@ -133,6 +168,7 @@ mod tests {
             ("rtt\n1\n", "no column of times: name it one of relative_seconds"),
             ("time_us,delay\n", "no column of RTTs: name it one of rtt_us, rtt_ms, rtt"),
             ("seconds,rtt\n", "no line with"),
+            ("seconds,rtt,rtt\n0,5,7\n", "two columns rtt"),
             ("seconds,rtt\n0,x\n", "line 2: \"x\""),
             ("seconds,rtt\n,5\n", "line 2: \"\""),
             ("seconds,rtt\n1,5\n0,5\n", "line 3"),

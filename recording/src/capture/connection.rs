@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use super::packets::Segment;
 use super::sender::Sender;
+use crate::monotone::Monotone;
 
 /// Of a round trip, in quarters: so much of it passes on the far side of where it was captured.
 const NEAR_QUARTERS: u64 = 3;
@@ -26,6 +27,7 @@ pub(super) struct Connection {
     /// The first that was seen to send, and its peer.
     pub ends: [SocketAddr; 2],
     pub senders: [Sender; 2],
+    pub times: Monotone,
     /// By which interface each one's first packet came: others have the same packets once more.
     interfaces: [Option<u32>; 2],
     /// When each one's SYN passed, and the first ACK after both.
@@ -44,6 +46,7 @@ impl Connection {
         Self {
             ends: [first.from, first.to],
             senders: Default::default(),
+            times: Monotone::default(),
             interfaces: [None; 2],
             syn_us: [None; 2],
             syn_sequence: None,
@@ -71,6 +74,7 @@ impl Connection {
         if interface != segment.interface {
             return;
         }
+        let segment = &Segment { at_us: self.times.at(segment.at_us), ..*segment };
         self.time(who, segment);
         self.closed |= segment.fin || segment.reset;
         self.senders[who].sends(segment);

@@ -17,7 +17,8 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::{Error, counted};
+use crate::monotone::SET_BACK;
 use crate::reader::{Origin, Recording};
 use connection::{Connection, Side};
 use packets::Segment;
@@ -62,7 +63,7 @@ pub(crate) fn recording(source: Box<dyn Read>, path: &Path) -> Result<Recording,
         rows.add(tables.exits);
     });
     recording.problems = problems.into_iter().map(problem).collect();
-    recording.notes.extend(counts.note());
+    recording.notes.extend(counts.notes());
     Ok(recording)
 }
 
@@ -114,6 +115,12 @@ struct Counts {
     received: u64,
     /// Bytes of those that are used that were acknowledged and not captured.
     missed: u64,
+    /// Segments and ACKs of those with numbers far from all before and after.
+    strange: u64,
+    /// How often the clocks of those went back.
+    set_back: u64,
+    /// Segments of those that it has twice.
+    copied: u64,
     /// Flows that sent more than the windows that are read allow.
     exceeded_window: u64,
 }
@@ -135,6 +142,9 @@ impl Counts {
         self.used += 1;
         self.unknown_side += u64::from(connection.side() == Side::Unknown);
         self.missed += connection.senders[end].missed;
+        self.strange += connection.senders[end].strange;
+        self.copied += connection.senders[end].copied;
+        self.set_back += connection.times.set_back;
         self.exceeded_window += u64::from(connection.senders[end].exceeded_window);
         let (local, remote) = (connection.ends[end], connection.ends[1 - end]);
         tables.add(number, local, remote, &connection.senders[end]);
@@ -169,6 +179,12 @@ impl Counts {
                 "bytes were acknowledged that it does not have: the capture lost packets",
             ),
             (
+                self.strange,
+                "packet has a number that is far from all others of its connection: it is not used",
+                "packets have numbers that are far from all others of their connections: they are not used",
+            ),
+            (self.set_back, SET_BACK[0], SET_BACK[1]),
+            (
                 too_many,
                 "packet is not used: there are more connections or ACKs than are kept",
                 "packets are not used: there are more connections or ACKs than are kept",
@@ -184,16 +200,20 @@ impl Counts {
     }
 
     /// How what is used is read where it does not say.
-    fn note(&self) -> Option<String> {
-        counted(
-            self.unknown_side,
-            "flow does not show at which end it was captured: it is read as at the sender",
-            "flows do not show at which end they were captured: they are read as at the sender",
-        )
+    fn notes(&self) -> impl Iterator<Item = String> {
+        [
+            (
+                self.unknown_side,
+                "flow does not show at which end it was captured: it is read as at the sender",
+                "flows do not show at which end they were captured: they are read as at the sender",
+            ),
+            (
+                self.copied,
+                "packet is in it twice, as by several interfaces: the second is not used",
+                "packets are in it twice, as by several interfaces: the second ones are not used",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(number, one, several)| counted(number, one, several))
     }
-}
-
-/// `None`: there is none.
-fn counted(number: u64, one: &str, several: &str) -> Option<String> {
-    (number > 0).then(|| format!("{number} {}", if number == 1 { one } else { several }))
 }

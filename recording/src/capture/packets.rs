@@ -9,6 +9,7 @@ use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, LegacyPcapReader, Linktype, PcapBlockOwned, PcapError, PcapNGReader};
 
 use crate::kind;
+use crate::monotone::END_US;
 
 /// Bytes of a file that are in memory, and the most that a block may have.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -147,8 +148,8 @@ fn take(
         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
             let Some(interface) = interfaces.get(packet.if_id as usize) else { return };
             let ticks = u128::from(packet.ts_high) << 32 | u128::from(packet.ts_low);
-            let us = (ticks * 1_000_000 / u128::from(interface.ticks_per_second)) as u64;
-            let at_us = us.saturating_add_signed(interface.offset_s.saturating_mul(1_000_000));
+            let us = (ticks * 1_000_000 / u128::from(interface.ticks_per_second)).min(END_US.into()) as u64;
+            let at_us = us.saturating_add_signed(interface.offset_s.saturating_mul(1_000_000)).min(END_US);
             let captured = captured(packet.data, packet.caplen);
             decode(captured, packet.origlen, (at_us, packet.if_id), interface.link, passed, each);
         }

@@ -12,6 +12,10 @@ use crate::round_trips::RoundTrips;
 const DUPLICATES: u64 = 3;
 /// The least time that a retransmission timeout takes (TCP_RTO_MIN).
 const TIMEOUT_US: u64 = 200_000;
+/// Before a round trip is known, nothing is sent again sooner.
+const COPY_US: u64 = 1_000;
+/// A number that is further beyond all before is believed only with a second one near it, bytes.
+const FAR: u64 = 1 << 20;
 /// Without a handshake.
 const MSS: u32 = 1_448;
 /// What the clock option takes from a segment's data.
@@ -22,6 +26,7 @@ const CLOCK_BYTES: u32 = 12;
 struct Sent {
     begin: u64,
     end: u64,
+    /// When, the last time.
     at_us: u64,
     /// Which transmission an acknowledgment is of is not known (Karn).
     repeated: bool,
@@ -92,6 +97,11 @@ pub(super) struct Sender {
     pub changes: Vec<Change>,
     /// Bytes that were acknowledged and that the capture does not have.
     pub missed: u64,
+    /// Numbers that were not believed, and the last of them, by direction.
+    pub strange: u64,
+    far: [Option<u64>; 2],
+    /// Segments that are there twice.
+    pub copied: u64,
 }
 
 impl Default for Sender {
@@ -119,6 +129,9 @@ impl Default for Sender {
             points: Vec::new(),
             changes: Vec::new(),
             missed: 0,
+            strange: 0,
+            far: [None; 2],
+            copied: 0,
         }
     }
 }
@@ -186,17 +199,21 @@ impl Sender {
 
     /// It has sent a segment.
     pub fn sends(&mut self, segment: &Segment) {
+        // What a SYN carries (RFC 7413) comes after its own number.
+        let sequence = segment.sequence.wrapping_add(segment.syn.into());
         if segment.syn {
-            self.first = Some(segment.sequence.wrapping_add(1));
-            return;
+            self.first = Some(sequence);
         }
         if segment.payload == 0 {
             return;
         }
         self.with_clock |= segment.clock.is_some();
         self.largest = self.largest.max(segment.payload);
-        let first = *self.first.get_or_insert(segment.sequence);
-        let begin = self.place(first, segment.sequence);
+        let first = *self.first.get_or_insert(sequence);
+        let begin = self.place(first, sequence);
+        if !self.believes(0, begin) {
+            return;
+        }
         let end = begin + i64::from(segment.payload);
         // What is of before the capture, and the probe of an idle connection, are nothing new.
         if end <= self.acknowledged as i64 {
@@ -205,7 +222,12 @@ impl Sender {
         let begin = begin.max(self.acknowledged as i64) as u64;
         let end = end as u64;
         if begin < self.sent {
-            self.sends_again(segment.at_us, begin, end.min(self.sent));
+            let again = end.min(self.sent);
+            if self.is_copy(segment.at_us, begin, again) {
+                self.copied += 1;
+            } else {
+                self.sends_again(segment.at_us, begin, again);
+            }
         }
         if begin > self.sent {
             let hole = Sent {
@@ -237,6 +259,27 @@ impl Sender {
         self.last_sent_us = segment.at_us;
     }
 
+    /// Whether a number that is at this place may be its peer's or its own; `of`: 0 what it sends, 1 what is acknowledged.
+    fn believes(&mut self, of: usize, place: i64) -> bool {
+        let far = u64::try_from(place).ok().filter(|place| *place > self.sent + FAR);
+        let before = std::mem::replace(&mut self.far[of], far);
+        let Some(far) = far else { return true };
+        let agrees = before.is_some_and(|before| before != far && before.abs_diff(far) <= FAR);
+        self.strange += u64::from(!agrees);
+        agrees
+    }
+
+    /// Whether these bytes, which were sent, are there once more sooner than an answer to the first could have come.
+    fn is_copy(&self, at_us: u64, begin: u64, end: u64) -> bool {
+        let soonest_us = match self.round_trips.min_us {
+            0 => COPY_US,
+            least => u64::from(least) / 2,
+        };
+        let at = self.outstanding.partition_point(|one| one.end <= begin);
+        let mut of = self.outstanding.iter().skip(at).take_while(|one| one.begin < end);
+        of.all(|one| !one.missed && at_us.saturating_sub(one.at_us) < soonest_us)
+    }
+
     fn sends_again(&mut self, at_us: u64, begin: u64, end: u64) {
         let is_late = self.outstanding.iter().any(|one| one.missed && one.begin <= begin && end <= one.end);
         if is_late {
@@ -263,6 +306,7 @@ impl Sender {
                 break;
             }
             one.repeated = true;
+            one.at_us = at_us;
         }
     }
 
@@ -277,7 +321,7 @@ impl Sender {
         }
         let (Some(acknowledged), Some(first)) = (segment.acknowledged, self.first) else { return };
         let place = self.place(first, acknowledged);
-        if place < self.acknowledged as i64 || segment.reset {
+        if place < self.acknowledged as i64 || segment.reset || !self.believes(1, place) {
             return;
         }
         let before = self.in_flight();
@@ -324,7 +368,8 @@ impl Sender {
         if self.acknowledged + self.received == delivered_before {
             return;
         }
-        let rtt_us = sample.map(|sent_us| segment.at_us.saturating_sub(sent_us) as u32);
+        let rtt_us = sample.map(|sent_us| segment.at_us.saturating_sub(sent_us));
+        let rtt_us = rtt_us.map(|us| u32::try_from(us).unwrap_or(u32::MAX));
         rtt_us.into_iter().for_each(|us| self.round_trips.take(us));
         if self.state != CongestionState::Open && place >= self.recovered_at {
             self.change(segment.at_us, CongestionState::Open);

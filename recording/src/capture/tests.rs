@@ -353,6 +353,86 @@ fn what_is_cut_off_or_has_no_tcp_is_named() {
     assert_eq!(recording.problems.len(), 1, "{:?}", recording.problems);
 }
 
+/// As by an interface and the bridge that it is a port of: the whole, or each a little later.
+#[test]
+fn a_packet_that_is_there_twice_counts_once_and_is_noted() {
+    for behaviour in [DOUBLES, Behaviour { lost: Some(300), ..DOUBLES }] {
+        let once = packets(behaviour);
+        for late_us in [0, 3] {
+            let mut twice = Packets::default();
+            for (at_us, bytes) in &once.0 {
+                twice.0.extend([(*at_us, bytes.clone()), (at_us + late_us, bytes.clone())]);
+            }
+            twice.0.sort_by_key(|(at_us, _)| *at_us);
+            let (mut once, mut twice) = (read(once.pcap(96)).unwrap(), read(twice.pcap(96)).unwrap());
+            assert!(twice.problems.is_empty(), "{:?}", twice.problems);
+            assert!(twice.notes[0].contains("packets are in it twice"), "{:?}", twice.notes);
+            assert_eq!(twice.rows::<FlowRow>(), once.rows::<FlowRow>());
+            assert_eq!(twice.rows::<AckRow>(), once.rows::<AckRow>());
+            assert_eq!(twice.rows::<StateRow>(), once.rows::<StateRow>());
+        }
+    }
+}
+
+#[test]
+fn a_number_that_cannot_be_is_not_used_and_a_gap_is_when_a_second_one_is_near_it() {
+    let whole = packets(DOUBLES);
+    let end = |recording: &mut Recording| recording.rows::<FlowRow>().pop().unwrap();
+    let expected = end(&mut read(whole.pcap(96)).unwrap());
+    let at = whole.0.iter().position(|(at_us, _)| *at_us > 3 * RTT_US).unwrap();
+    let at_us = whole.0[at].0;
+    for (from_sender, sequence, acknowledges) in [(true, 1 << 30, 0), (false, 0, 1 << 30)] {
+        let mut strange = Packets(whole.0.clone());
+        let bytes = usize::from(from_sender) * MSS as usize;
+        let packet =
+            Packet { from_sender, sequence, acknowledges: Some(acknowledges), bytes, ..Packet::default() };
+        strange.add(at_us, packet);
+        let last = strange.0.pop().unwrap();
+        strange.0.insert(at, last);
+        let mut recording = read(strange.pcap(96)).unwrap();
+        assert_eq!(end(&mut recording), expected);
+        let problem = recording.problems[0].to_string();
+        assert!(recording.problems.len() == 1 && problem.contains("1 packet has a number"), "{problem}");
+    }
+    // 1.4 MB that the capture has lost.
+    let mut lossy = whole;
+    let from = lossy.0.iter().position(|(_, bytes)| bytes.len() > 1_000).unwrap() + 300;
+    lossy.0.drain(from..from + 2_800);
+    let last = end(&mut read(lossy.pcap(96)).unwrap());
+    assert_eq!(last.acknowledged_bytes, expected.acknowledged_bytes);
+}
+
+#[test]
+fn what_a_syn_carries_is_sent() {
+    let mut fast_open = Packets::default();
+    let options = [TcpOptionElement::MaximumSegmentSize(MSS as u16)];
+    let syn = Packet { syn: true, window: u16::MAX, options: &options, ..Packet::default() };
+    fast_open.add(0, Packet { from_sender: true, bytes: 500, ..syn });
+    fast_open.add(RTT_US, Packet { acknowledges: Some(500), ..syn });
+    let data = Packet { from_sender: true, sequence: 500, bytes: 500, window: 512, ..Packet::default() };
+    fast_open.add(RTT_US + 10, Packet { acknowledges: Some(0), ..data });
+    fast_open.add(2 * RTT_US, Packet { acknowledges: Some(1_000), window: 512, ..Packet::default() });
+    let mut recording = read(fast_open.pcap(96)).unwrap();
+    assert!(recording.problems.is_empty(), "{:?}", recording.problems);
+    let end = recording.rows::<FlowRow>().pop().unwrap();
+    assert_eq!((end.sent_bytes, end.acknowledged_bytes, end.retransmitted_bytes), (1_000, 1_000, 0));
+}
+
+#[test]
+fn a_clock_that_is_set_back_is_a_problem_and_times_go_on() {
+    let mut packets = packets(DOUBLES);
+    let half = packets.0.len() / 2;
+    packets.0.iter_mut().for_each(|(at_us, _)| *at_us += 3_600_000_000);
+    packets.0[half..].iter_mut().for_each(|(at_us, _)| *at_us -= 3_600_000_000);
+    let mut recording = read(packets.pcap(96)).unwrap();
+    let problem = recording.problems[0].to_string();
+    assert!(recording.problems.len() == 1 && problem.contains("1 time the clock"), "{problem}");
+    let acks: Vec<AckRow> = recording.rows();
+    assert!(acks.is_sorted_by_key(|row| row.at_us));
+    assert!(acks[1_999].at_us - acks[0].at_us < 10 * RTT_US);
+    assert!(acks.iter().all(|row| (row.rtt_us as u64) < 2 * RTT_US));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

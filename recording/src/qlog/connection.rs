@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use onramp_algorithm::{CongestionState, NO_THRESHOLD};
 
 use super::event::Event;
+use crate::monotone::Monotone;
 use crate::reader::Rows;
 use crate::rows::{ACK_FLAGS, AckRow, FlowRow, StateRow};
 
@@ -40,6 +41,7 @@ impl Tables {
 /// What a log says of a connection up to an event.
 pub(super) struct Connection {
     pub is_tcp: bool,
+    pub times: Monotone,
     began_us: u64,
     at_us: u64,
     ends: Option<(SocketAddr, SocketAddr)>,
@@ -95,6 +97,7 @@ impl Connection {
     pub fn new(is_tcp: bool) -> Self {
         Self {
             is_tcp,
+            times: Monotone::default(),
             began_us: u64::MAX,
             at_us: 0,
             ends: None,
@@ -122,11 +125,12 @@ impl Connection {
     }
 
     pub fn take(&mut self, event: &Event) {
+        let at_us = self.times.at(event.at_us);
         // What is logged of one moment belongs together.
-        if event.at_us > self.at_us {
+        if at_us > self.at_us {
             self.row();
         }
-        self.at_us = event.at_us.max(self.at_us);
+        self.at_us = at_us;
         self.began_us = self.began_us.min(self.at_us);
         match event.name {
             "packet_sent" => self.sent(event),

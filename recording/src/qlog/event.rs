@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
 
+use crate::monotone::END_US;
+
 /// What a trace says of all its events.
 #[derive(Default)]
 pub(super) struct Trace {
@@ -32,13 +34,26 @@ impl Trace {
 #[derive(Default)]
 pub(super) struct Clock {
     ms: f64,
+    /// Events with times that are none.
+    pub beyond: u64,
 }
 
 impl Clock {
-    /// Microseconds, of an event with this time in milliseconds.
-    fn at_us(&mut self, ms: f64, is_delta: bool) -> u64 {
-        self.ms = if is_delta { self.ms + ms } else { ms };
-        (self.ms * 1e3).round().max(0.0) as u64
+    /// Another trace begins.
+    pub fn begin(&mut self) {
+        self.ms = 0.0;
+    }
+
+    /// Microseconds, of an event with this time in milliseconds; `None`: it is no time.
+    fn at_us(&mut self, ms: f64, is_delta: bool) -> Option<u64> {
+        let ms = if is_delta { self.ms + ms } else { ms };
+        let us = (ms * 1e3).round();
+        if us >= END_US as f64 {
+            self.beyond += 1;
+            return None;
+        }
+        self.ms = ms;
+        Some(us.max(0.0) as u64)
     }
 }
 
@@ -56,7 +71,7 @@ impl<'a> Event<'a> {
     /// `None`: it is none.
     pub fn new(event: &'a Value, trace: &Trace, clock: &mut Clock) -> Option<Self> {
         let name = event["name"].as_str()?;
-        let at_us = clock.at_us(event["time"].as_f64()?, trace.is_delta);
+        let at_us = clock.at_us(event["time"].as_f64()?, trace.is_delta)?;
         let group = event.get("group_id").map_or_else(|| trace.group.clone(), text);
         Some(Self { at_us, group, name: name.rsplit(':').next().unwrap_or(name), data: &event["data"] })
     }
@@ -134,9 +149,11 @@ fn space(kind: &Value) -> u8 {
     }
 }
 
-/// A number, or one in quotes, as large ones are in some logs.
+/// A whole number, also as a decimal (`12000.0`), or one in quotes, as large ones are in some logs.
 fn number(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+    let decimal =
+        || value.as_f64().filter(|number| (0.0..1e15).contains(number)).map(|number| number.round() as u64);
+    value.as_u64().or_else(decimal).or_else(|| value.as_str()?.parse().ok())
 }
 
 fn text(value: &Value) -> String {

@@ -16,7 +16,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::error::{Error, counted};
+use crate::monotone::SET_BACK;
 use crate::reader::{Origin, Recording};
 use connection::{Connection, Tables};
 use event::{Clock, Event, Trace};
@@ -25,6 +26,11 @@ use event::{Clock, Event, Trace};
 const MOST_BYTES: u64 = 1 << 27;
 /// Records, or events of a log that is one document; of more nothing is read.
 const MOST_EVENTS: usize = 2_000_000;
+/// What is said of times that cannot be.
+const BEYOND: [&str; 2] = [
+    "event has a time that cannot be: it is not used",
+    "events have times that cannot be: they are not used",
+];
 
 /// Reads a log as a recording, a flow for each connection that sent data.
 ///
@@ -103,7 +109,7 @@ impl Log {
     fn begin(&mut self, trace: &Value) {
         self.traces += 1;
         self.trace = Trace::new(trace);
-        self.clock = Clock::default();
+        self.clock.begin();
     }
 
     fn event(&mut self, event: &Value) {
@@ -117,9 +123,10 @@ impl Log {
 
     fn into_recording(self, path: &Path) -> Result<Recording, Error> {
         let mut tables = Tables::default();
-        let mut is_tcp = true;
+        let (mut is_tcp, mut set_back) = (true, 0);
         for connection in self.connections.into_values() {
             let of_tcp = connection.is_tcp;
+            set_back += connection.times.set_back;
             if connection.finish(tables.numbers() + 1, &mut tables) {
                 is_tcp &= of_tcp;
             }
@@ -134,9 +141,11 @@ impl Log {
             };
             return Err(Error::NotARecording { path: path.to_owned(), reason });
         }
+        let clock = [(set_back, SET_BACK), (self.clock.beyond, BEYOND)];
+        let clock = clock.into_iter().filter_map(|(number, [one, several])| counted(number, one, several));
         let problem = |reason| Error::Capture { path: path.to_owned(), reason };
         let mut recording = Recording::of_rows(path, Origin::Qlog { is_tcp }, |rows| tables.into_rows(rows));
-        recording.problems = self.problems.into_iter().map(problem).collect();
+        recording.problems = self.problems.into_iter().chain(clock).map(problem).collect();
         Ok(recording)
     }
 }

@@ -180,6 +180,42 @@ fn what_ends_early_is_used_and_named_and_what_explains_nothing_is_refused() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_and_times_that_cannot_be_are_problems_and_the_rest_is_used() {
+    let whole = opened(&sequence(&events(false))).unwrap().rows::<AckRow>();
+    let mut events = events(false);
+    for event in &mut events {
+        let time = event["time"].as_f64().unwrap();
+        event["time"] = json!(if time < 300.0 { time + 3_600_000.0 } else { time });
+    }
+    events.insert(9, json!({ "time": 1e300, "name": "recovery:metrics_updated", "data": {} }));
+    let mut recording = opened(&sequence(&events)).unwrap();
+    let problems: Vec<_> = recording.problems.iter().map(ToString::to_string).collect();
+    assert!(problems.len() == 2, "{problems:?}");
+    assert!(problems[0].contains("1 time the clock"), "{problems:?}");
+    assert!(problems[1].contains("1 event has a time that cannot be"), "{problems:?}");
+    let acks: Vec<AckRow> = recording.rows();
+    let acknowledged = |rows: &[AckRow]| rows.iter().map(|row| row.acknowledged_bytes).max();
+    assert_eq!(acknowledged(&acks), acknowledged(&whole));
+    let between: Vec<_> = acks.windows(2).map(|two| two[1].at_us - two[0].at_us).collect();
+    assert!(between.iter().all(|us| *us <= 100_000), "{between:?}");
+}
+
+#[test]
+fn numbers_are_read_as_decimals_too() {
+    let mut events = events(false);
+    for event in &mut events {
+        if let Some(window) = event["data"]["congestion_window"].as_u64() {
+            event["data"]["congestion_window"] = json!(window as f64);
+        }
+    }
+    let windows = |events: &[Value]| {
+        let mut recording = opened(&sequence(events)).unwrap();
+        recording.rows::<AckRow>().iter().map(|row| row.cwnd_segments).collect::<Vec<_>>()
+    };
+    assert_eq!(windows(&events), windows(&super::tests::events(false)));
+}
+
+#[test]
 fn nonsense_in_any_place_ends_no_reading() {
     for (place, _) in events(false).iter().enumerate() {
         for nonsense in [

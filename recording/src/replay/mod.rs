@@ -171,7 +171,8 @@ impl Replay {
                 known: flow.known,
                 acks: flow.acks,
                 trace: flow.trace,
-                duration_us: flow.last_us.wrapping_sub(flow.start_us),
+                // It may begin before its clock does, and rows may not be in order.
+                duration_us: (flow.last_us.wrapping_sub(flow.start_us) as i64).max(0) as u64,
                 findings: flow.evaluators.into_iter().map(finding).collect(),
             }
         };

@@ -156,7 +156,8 @@ impl Explain {
         let recorded = recorded::read(file, filter)?;
         say_of_input(&recorded.problems, &recorded.notes);
         let samples = recorded.watched.samples();
-        let report = Report::new(recorded.origin.into(), recorded.duration_us, samples, recorded.watched);
+        let mut report = Report::new(recorded.origin.into(), recorded.duration_us, samples, recorded.watched);
+        report.filtered_out = recorded.filtered_out;
         self.print(&report, output)?;
         Ok(if recorded.problems.is_empty() { 0 } else { PARTIAL })
     }

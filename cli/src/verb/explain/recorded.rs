@@ -1,7 +1,7 @@
 //! Flows of a recording, a packet capture or qlog, as if their sockets had been sampled at each ACK.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -16,10 +16,13 @@ use super::watched::{Watched, WatchedFlow};
 use super::would_have;
 use crate::filter::Filter;
 use crate::limits::{Account, Exit, Sample};
+use crate::units::count;
 
 /// What a recording says of its flows.
 pub(super) struct Recorded {
     pub watched: Watched,
+    /// Flows that the filter leaves out.
+    pub filtered_out: usize,
     pub origin: Origin,
     /// From the first ACK to the last, over all flows.
     pub duration_us: u64,
@@ -64,14 +67,20 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
     let mut would_have = would_have::of_flows(&mut recording);
     let problems: Vec<String> = recording.problems.iter().map(ToString::to_string).collect();
     let (mut watched, mut first_us, mut last_us) = (Watched::new(Filter::default(), None), u64::MAX, 0);
+    let (mut filtered_out, mut nameless) = (0, 0);
     for (number, mut rows) in acks {
         rows.sort_by_key(|row| (row.sequence, row.at_us));
-        let start = starts.get(&number);
-        let ends = start.and_then(|row| {
+        let (start, last) = (starts.get(&number), ended.get(&number));
+        let ends = start.or(last).and_then(|row| {
             Some((end(&row.local_address, row.local_port)?, end(&row.remote_address, row.remote_port)?))
         });
-        let Some((local, remote)) = ends.filter(|ends| filter.matches(ends.0, ends.1)) else { continue };
-        let last = ended.get(&number);
+        let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let (local, remote) = ends.unwrap_or((nowhere, nowhere));
+        if !filter.matches(local, remote) {
+            filtered_out += 1;
+            continue;
+        }
+        nameless += usize::from(ends.is_none());
         let mut states = states.remove(&number).unwrap_or_default();
         states.sort_by_key(|row| row.at_us);
         first_us = first_us.min(rows[0].at_us);
@@ -87,7 +96,11 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
         watched.keep_one(flow, last.is_some());
     }
     let duration_us = last_us.saturating_sub(first_us.min(last_us));
-    Ok(Recorded { watched, origin: recording.origin, duration_us, problems, notes: recording.notes })
+    let mut notes = recording.notes;
+    if nameless > 0 {
+        notes.push(format!("the ends of {} are not known: no row has them", count(nameless, "flow")));
+    }
+    Ok(Recorded { watched, filtered_out, origin: recording.origin, duration_us, problems, notes })
 }
 
 fn end(address: &str, port: u32) -> Option<SocketAddr> {

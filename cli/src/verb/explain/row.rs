@@ -81,6 +81,8 @@ pub(super) struct Report {
     pub without_data: usize,
     /// Flows beyond those that are kept.
     pub skipped_too_many: usize,
+    /// Flows of a file that the filter leaves out; of sockets they are not counted.
+    pub filtered_out: usize,
 }
 
 /// Of a flow. Times are since its first sample.
@@ -182,6 +184,7 @@ impl Report {
             flows,
             received_only,
             skipped_too_many,
+            filtered_out: 0,
         }
     }
 }

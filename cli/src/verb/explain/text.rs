@@ -21,6 +21,9 @@ pub(super) fn report(report: &Report, output: &Output) -> String {
 
 /// Where there is no flow to explain.
 pub(super) fn nothing(report: &Report) -> String {
+    if report.filtered_out > 0 && report.received_only + report.without_data == 0 {
+        return "no flow matches the filter\n".into();
+    }
     format!("no flow sent data in {}\n", show_us(report.duration_us))
 }
 
@@ -32,6 +35,7 @@ pub(super) fn left_out(report: &Report, shown: usize) -> String {
         (report.received_only, "received only; where they are sent they can be explained"),
         (report.without_data, "had no data"),
         (report.skipped_too_many, "more than are kept"),
+        (report.filtered_out, "left out by the filter"),
     ] {
         if number > 0 {
             left_out += &format!("{} {what}\n", count(number, "flow"));

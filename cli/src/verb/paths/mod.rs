@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use onramp_files::bounded;
-use onramp_loader::{LearnedPath, LearnedPaths};
+use onramp_loader::{LearnedPath, LearnedPaths, PathsSet};
 use onramp_net::Prefix;
 use serde::Serialize;
 
@@ -86,7 +86,7 @@ struct Export {}
 #[command(after_help = "Examples:
   onramp paths import paths      # a line of it: 203.0.113.9 50mbit,600ms 0s
 
-Undo: onramp paths flush")]
+Undo: onramp paths flush; that of a lifetime is printed")]
 struct Import {
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -125,6 +125,9 @@ struct Changed {
     /// That holds now, where a file says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     lifetime_s: Option<u64>,
+    /// Restores the lifetime of before, where that was another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undo: Option<String>,
 }
 
 impl Paths {
@@ -164,7 +167,8 @@ impl List {
         let paths = learned.into_iter().flat_map(|learned| learned.paths).map(row).collect();
         let listing = Listing { settings, paths };
         output.data(&listing, || match (listing.paths.as_slice(), &listing.settings) {
-            ([], _) | (_, None) => none.to_owned(),
+            (_, None) => none.to_owned(),
+            ([], Some(settings)) => none.to_owned() + &settings.line(),
             (rows, Some(settings)) => rows.iter().map(text).collect::<String>() + &settings.line(),
         })?;
         Ok(0)
@@ -199,7 +203,7 @@ impl Flush {
             };
             self.to.is_none_or(overlaps)
         })?;
-        let changed = Changed { forgotten: forgotten.len(), remembered: 0, lifetime_s: None };
+        let changed = Changed { forgotten: forgotten.len(), remembered: 0, lifetime_s: None, undo: None };
         output.report(&changed, || format!("forgot {}\n", count(changed.forgotten, "path")));
         Ok(0)
     }
@@ -239,12 +243,14 @@ impl Import {
         let name = bounded::name(&self.file).to_string();
         let text = bounded::read_text(&self.file).with_context(|| format!("cannot read {name}"))?;
         let (paths, lifetime) = parse(&text, &name, onramp_loader::netns_cookie()?)?;
-        onramp_loader::remember_paths(&paths, lifetime)?;
+        let PathsSet { before, after, .. } = onramp_loader::remember_paths(&paths, lifetime)?;
         let lifetime_s = lifetime.map(|lifetime| lifetime.as_secs());
-        let changed = Changed { forgotten: 0, remembered: paths.len(), lifetime_s };
+        let undo = settings::undo(&SettingsRow::new(&before), &SettingsRow::new(&after));
+        let changed = Changed { forgotten: 0, remembered: paths.len(), lifetime_s, undo };
         output.report(&changed, || {
             let used = lifetime_s.map_or_else(String::new, |s| format!(", all used for {s} s"));
-            format!("remembered {}{used}\n", count(changed.remembered, "path"))
+            let undo = changed.undo.iter().map(|undo| format!("  undo of the lifetime: {undo}\n"));
+            format!("remembered {}{used}\n", count(changed.remembered, "path")) + &undo.collect::<String>()
         });
         Ok(0)
     }

@@ -83,12 +83,16 @@ impl Set {
         let PathsSet { before, after, forgotten } =
             onramp_loader::set_path_settings(lifetime, prefix, self.dry_run)?;
         let (before, after) = (SettingsRow::new(&before), SettingsRow::new(&after));
-        let undo =
-            (before != after).then(|| format!("onramp paths set {}", undoing(&before, &after).join(" ")));
+        let undo = undo(&before, &after);
         let report = SetReport { dry_run: self.dry_run, before, after, forgotten, undo };
         output.report(&report, || text(&report));
         Ok(0)
     }
+}
+
+/// The command that restores what has another value now; `None`: nothing has.
+pub(super) fn undo(before: &SettingsRow, after: &SettingsRow) -> Option<String> {
+    (before != after).then(|| format!("onramp paths set {}", undoing(before, after).join(" ")))
 }
 
 /// What has another value now, as it was.

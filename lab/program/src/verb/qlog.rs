@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
 use clap::Args;
 use onramp_lab::qlog;
 use onramp_recording::{Error, Recording};
 
-use crate::failure::PARTIAL;
+use crate::failure::{PARTIAL, Usage};
 use crate::output::say_of_input;
 use crate::target;
 use crate::units;
@@ -62,10 +61,10 @@ fn refuse_within(recording: &Path, output: &Path) -> anyhow::Result<()> {
     if let (Ok(recording), Ok(output_at)) = (recording.canonicalize(), output.canonicalize())
         && output_at.starts_with(&recording)
     {
-        bail!(
+        return Err(Usage::error(format!(
             "{} is part of the recording, which it would overwrite: name another file with -o",
             output.display()
-        );
+        )));
     }
     Ok(())
 }

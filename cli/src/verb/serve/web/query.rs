@@ -28,7 +28,7 @@ pub(super) struct Query {
     sort: Sort,
     reverse: bool,
     group: Option<Group>,
-    limit: Option<usize>,
+    limit: Option<i64>,
     /// Flows before the first that is sent.
     offset: usize,
     /// Live: report all flows together, too.
@@ -113,10 +113,13 @@ pub(super) struct Found<'a> {
 impl Query {
     /// What is wrong with it is said.
     pub fn wanted(self) -> Result<Wanted, String> {
-        let limit = self.limit.unwrap_or(LIMIT);
-        if !(1..=LIMIT_MAX).contains(&limit) {
-            return Err(format!("limit={limit} is out of range: give 1 to {LIMIT_MAX}"));
-        }
+        let limit = match self.limit {
+            None => LIMIT,
+            Some(limit) => usize::try_from(limit)
+                .ok()
+                .filter(|limit| (1..=LIMIT_MAX).contains(limit))
+                .ok_or_else(|| format!("limit={limit} is out of range: give 1 to {LIMIT_MAX}"))?,
+        };
         let filter = Filter::parse(std::slice::from_ref(&self.filter))?;
         let mut query = self;
         if let Some(known) = algorithm::find(&query.algorithm) {
