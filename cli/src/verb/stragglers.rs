@@ -64,12 +64,13 @@ impl Holder {
 pub(super) fn held_text(which: &str, held: &Held) -> String {
     let mut text = String::new();
     for holder in Holder::all(held) {
-        let end = if holder.only_listens {
-            "its new connections do not run it"
-        } else {
-            "a connection that it has or makes runs it"
+        let (keeps, end) = match (holder.sockets, holder.only_listens) {
+            (1, true) => ("keeps", "its new connections do not run it"),
+            (1, false) => ("keeps", "a connection that it has or makes runs it"),
+            (_, true) => ("keep", "their new connections do not run it"),
+            (_, false) => ("keep", "connections that they have or make run it"),
         };
-        text += &format!("  {} keeps the {which} code loaded until closed; {end}\n", holder.text());
+        text += &format!("  {} {keeps} the {which} code loaded until closed; {end}\n", holder.text());
     }
     if held.unexplained > 0 {
         text += &format!(

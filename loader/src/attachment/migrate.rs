@@ -14,9 +14,6 @@ use crate::object::open::{self, Migrating};
 use crate::system::error::Error;
 use crate::system::kernel::{CONTROL_PREFIX, Kernel, LAST_RESORT};
 
-/// Those of [`Iterators`].
-const MOVING: [&str; 2] = [open::MIGRATE, open::HOLDERS];
-
 /// Sockets of one namespace on one control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Users {
@@ -50,7 +47,7 @@ pub(crate) struct Moved {
     pub left: Vec<Holder>,
 }
 
-/// The iterators as they were loaded last, with the kernel's types: the next namespace most often asks the same of them.
+/// The iterator of sockets as it was loaded last, with the kernel's types: the next namespace most often asks the same of it.
 #[derive(Default)]
 pub(crate) struct Iterators {
     kernel: Option<Kernel>,
@@ -66,16 +63,7 @@ impl Iterators {
         let asked = (from.to_owned(), to.map(str::to_owned), current);
         let loaded = match self.loaded.take() {
             Some(loaded) if loaded.0 == asked => loaded,
-            _ => (asked, load(migrating, &MOVING, &mut self.kernel)?),
-        };
-        Ok(&self.loaded.insert(loaded).1)
-    }
-
-    /// For iterators that look at every control.
-    fn any(&mut self) -> Result<&Object, Error> {
-        let loaded = match self.loaded.take() {
-            Some(loaded) => loaded,
-            None => (Asked::default(), load(Migrating::NOTHING, &MOVING, &mut self.kernel)?),
+            _ => (asked, load(migrating, open::MIGRATE, &mut self.kernel)?),
         };
         Ok(&self.loaded.insert(loaded).1)
     }
@@ -108,7 +96,8 @@ pub(crate) fn here(migrating: Migrating<'_>, iterators: &mut Iterators) -> Resul
 
 /// Sockets on our controls that processes have open, in whichever network namespace, each by the first process found.
 pub(crate) fn of_processes(iterators: &mut Iterators) -> Result<Vec<Holder>, Error> {
-    let mut holders = iterate(iterators.any()?, open::HOLDERS)?;
+    let loaded = load(Migrating::NOTHING, open::HOLDERS, &mut iterators.kernel)?;
+    let mut holders = iterate(&loaded, open::HOLDERS)?;
     holders.sort_by_key(|holder| (holder.socket, holder.pid));
     holders.dedup_by_key(|holder| holder.socket);
     Ok(holders)
@@ -117,7 +106,7 @@ pub(crate) fn of_processes(iterators: &mut Iterators) -> Result<Vec<Holder>, Err
 /// What servers of the current network namespace have chosen for the connections that they accept, by port. Where several
 /// listen on a port, all of them have to have chosen the same.
 pub(crate) fn choices() -> Result<BTreeMap<u16, String>, Error> {
-    let loaded = load(Migrating::NOTHING, &[open::LISTENERS], &mut None)?;
+    let loaded = load(Migrating::NOTHING, open::LISTENERS, &mut None)?;
     let mut chosen = BTreeMap::<u16, BTreeSet<Option<String>>>::new();
     for listener in iterate(&loaded, open::LISTENERS)? {
         let control = (listener.chosen != 0).then(|| text(&listener.control));
@@ -130,12 +119,12 @@ pub(crate) fn choices() -> Result<BTreeMap<u16, String>, Error> {
     Ok(chosen.into_iter().filter_map(agreed).collect())
 }
 
-fn load(migrating: Migrating<'_>, programs: &[&str], kernel: &mut Option<Kernel>) -> Result<Object, Error> {
+fn load(migrating: Migrating<'_>, program: &str, kernel: &mut Option<Kernel>) -> Result<Object, Error> {
     let kernel = match kernel {
         Some(kernel) => kernel,
         None => kernel.insert(Kernel::read()?),
     };
-    open::migrate(migrating, programs, kernel)
+    open::migrate(migrating, &[program], kernel)
 }
 
 /// What one of the iterators writes.

@@ -48,7 +48,7 @@ impl RoundTrips {
     /// # Errors
     /// The line, and what is wrong with it.
     pub fn read(text: &str, interval_us: u64) -> Result<Self, String> {
-        let mut lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
+        let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let (_, head) = lines.next().ok_or("it is empty")?;
         let names = |of: &[(&str, f64)]| of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let separator = SEPARATORS.into_iter().find(|one| head.contains(*one)).unwrap_or(',');

@@ -26,6 +26,8 @@ pub(super) struct Segment {
     pub interface: u32,
     pub from: SocketAddr,
     pub to: SocketAddr,
+    /// Identification of IPv4 (RFC 6864), by which a copy is told from what is sent again; 0: none.
+    pub id: u16,
     pub sequence: u32,
     /// `None`: the first SYN, or a reset.
     pub acknowledged: Option<u32>,
@@ -222,17 +224,18 @@ fn segment(
 ) -> Option<Segment> {
     let at = |part: &[u8]| (part.as_ptr() as usize).saturating_sub(data.as_ptr() as usize);
     // A length of 0 is of more than 64 kB, which segmentation offload hands over at once.
-    let (from, to, begin, said): (IpAddr, IpAddr, usize, usize) = match net {
+    let (from, to, id, begin, said): (IpAddr, IpAddr, u16, usize, usize) = match net {
         LaxNetSlice::Ipv4(ip) if !ip.is_payload_fragmented() => {
             let header = ip.header();
             let addresses = (header.source_addr().into(), header.destination_addr().into());
-            (addresses.0, addresses.1, at(header.slice()), header.total_len().into())
+            let id = header.identification();
+            (addresses.0, addresses.1, id, at(header.slice()), header.total_len().into())
         }
         LaxNetSlice::Ipv6(ip) if !ip.is_payload_fragmented() => {
             let header = ip.header();
             let said = usize::from(header.payload_length());
             let addresses = (header.source_addr().into(), header.destination_addr().into());
-            (addresses.0, addresses.1, at(header.slice()), if said == 0 { 0 } else { said + 40 })
+            (addresses.0, addresses.1, 0, at(header.slice()), if said == 0 { 0 } else { said + 40 })
         }
         _ => return None,
     };
@@ -244,6 +247,7 @@ fn segment(
         interface: 0,
         from: SocketAddr::new(from, tcp.source_port()),
         to: SocketAddr::new(to, tcp.destination_port()),
+        id,
         sequence: tcp.sequence_number(),
         acknowledged: tcp.ack().then(|| tcp.acknowledgment_number()),
         syn: tcp.syn(),

@@ -26,8 +26,9 @@ const CLOCK_BYTES: u32 = 12;
 struct Sent {
     begin: u64,
     end: u64,
-    /// When, the last time.
+    /// When, the last time, and by which number of IP.
     at_us: u64,
+    id: u16,
     /// Which transmission an acknowledgment is of is not known (Karn).
     repeated: bool,
     received: bool,
@@ -223,10 +224,10 @@ impl Sender {
         let end = end as u64;
         if begin < self.sent {
             let again = end.min(self.sent);
-            if self.is_copy(segment.at_us, begin, again) {
+            if self.is_copy(segment, begin, again) {
                 self.copied += 1;
             } else {
-                self.sends_again(segment.at_us, begin, again);
+                self.sends_again(segment, begin, again);
             }
         }
         if begin > self.sent {
@@ -234,6 +235,7 @@ impl Sender {
                 begin: self.sent,
                 end: begin,
                 at_us: segment.at_us,
+                id: 0,
                 repeated: true,
                 received: false,
                 missed: true,
@@ -247,8 +249,15 @@ impl Sender {
         // Segmentation offload takes several at once, of which the receiver may get a part.
         while self.sent < end {
             let (begin, end) = (self.sent, end.min(self.sent + u64::from(self.mss())));
-            let new =
-                Sent { begin, end, at_us: segment.at_us, repeated: false, received: false, missed: false };
+            let new = Sent {
+                begin,
+                end,
+                at_us: segment.at_us,
+                id: segment.id,
+                repeated: false,
+                received: false,
+                missed: false,
+            };
             self.outstanding.push_back(new);
             self.sent = end;
         }
@@ -269,18 +278,23 @@ impl Sender {
         agrees
     }
 
-    /// Whether these bytes, which were sent, are there once more sooner than an answer to the first could have come.
-    fn is_copy(&self, at_us: u64, begin: u64, end: u64) -> bool {
+    /// Whether these bytes, which were sent, are there once more in the same packet, or sooner than an answer to it could have
+    /// come.
+    fn is_copy(&self, segment: &Segment, begin: u64, end: u64) -> bool {
         let soonest_us = match self.round_trips.min_us {
             0 => COPY_US,
             least => u64::from(least) / 2,
         };
         let at = self.outstanding.partition_point(|one| one.end <= begin);
         let mut of = self.outstanding.iter().skip(at).take_while(|one| one.begin < end);
-        of.all(|one| !one.missed && at_us.saturating_sub(one.at_us) < soonest_us)
+        of.all(|one| {
+            let is_same = one.id != 0 && one.id == segment.id;
+            !one.missed && (is_same || segment.at_us.saturating_sub(one.at_us) < soonest_us)
+        })
     }
 
-    fn sends_again(&mut self, at_us: u64, begin: u64, end: u64) {
+    fn sends_again(&mut self, segment: &Segment, begin: u64, end: u64) {
+        let at_us = segment.at_us;
         let is_late = self.outstanding.iter().any(|one| one.missed && one.begin <= begin && end <= one.end);
         if is_late {
             // The capture has it later than it was sent.
@@ -306,7 +320,7 @@ impl Sender {
                 break;
             }
             one.repeated = true;
-            one.at_us = at_us;
+            (one.at_us, one.id) = (at_us, segment.id);
         }
     }
 

@@ -61,6 +61,13 @@ impl Packets {
         self.0.push((at_us, bytes));
     }
 
+    /// Gives each a number of its own.
+    fn number(&mut self) {
+        for ((_, bytes), id) in self.0.iter_mut().zip(1_u16..) {
+            bytes[18..20].copy_from_slice(&id.to_be_bytes());
+        }
+    }
+
     /// The client, which is the receiver, opens; `near`: it passes the sender's end, else the receiver's.
     fn handshake(&mut self, near: bool, with_scale: bool) {
         let mss = TcpOptionElement::MaximumSegmentSize(MSS as u16);
@@ -353,12 +360,16 @@ fn what_is_cut_off_or_has_no_tcp_is_named() {
     assert_eq!(recording.problems.len(), 1, "{:?}", recording.problems);
 }
 
-/// As by an interface and the bridge that it is a port of: the whole, or each a little later.
+/// As by an interface and the bridge that it is a port of: at once, a little later, or after a queue between them, where only
+/// the number of the packet tells.
 #[test]
 fn a_packet_that_is_there_twice_counts_once_and_is_noted() {
     for behaviour in [DOUBLES, Behaviour { lost: Some(300), ..DOUBLES }] {
-        let once = packets(behaviour);
-        for late_us in [0, 3] {
+        for (late_us, with_ids) in [(0, false), (3, false), (70_000, true)] {
+            let mut once = packets(behaviour);
+            if with_ids {
+                once.number();
+            }
             let mut twice = Packets::default();
             for (at_us, bytes) in &once.0 {
                 twice.0.extend([(*at_us, bytes.clone()), (at_us + late_us, bytes.clone())]);
