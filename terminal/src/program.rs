@@ -61,7 +61,7 @@ pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> Exi
             output::say(&format!("error: {}", no_text(&arguments)));
             return failure::USAGE.into();
         }
-        Err(error) => return report(error, C::GONE, &C::command()),
+        Err(error) => return report(of_value::<C>(error, &arguments), C::GONE, &C::command()),
     };
     log_to_stderr(line.global());
     let output = Output::new(line.global());
@@ -86,6 +86,25 @@ fn report(mut error: clap::Error, gone: &[(&str, &str)], command: &clap::Command
     // A reader that has gone away has seen what it wanted.
     let _ = error.print();
     ExitCode::SUCCESS
+}
+
+/// What is below 0 is taken for an option that does not exist. As the value of the option before it, it is refused with what
+/// belongs there.
+fn of_value<C: CommandLine>(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let below_0 = |word: &str| {
+        word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let text = |at: usize| arguments.get(at).and_then(|argument| argument.to_str()).unwrap_or_default();
+    let is_option = |word: &str| word.starts_with('-') && !below_0(word);
+    let at = (1..arguments.len()).find(|at| below_0(text(*at)) && is_option(text(at - 1)));
+    match at {
+        Some(at) if error.kind() == ErrorKind::UnknownArgument => {
+            let option = OsString::from(format!("{}={}", text(at - 1), text(at)));
+            let joined = [&arguments[..at - 1], &[option], &arguments[at + 1..]].concat();
+            C::try_parse_from(joined).err().unwrap_or(error)
+        }
+        _ => error,
+    }
 }
 
 /// Which argument is not text, where only text can be taken.

@@ -23,6 +23,9 @@ fn says(command: &str) -> String {
 fn numbers_are_refused_with_their_range() {
     for (command, range) in [
         ("sim compare --arms cubic,plain --seed 99999999999999999999", "0 to 18446744073709551615"),
+        ("sim compare --arms cubic,plain --seed -1", "0 to 18446744073709551615"),
+        ("sim compare --arms cubic,plain -n -1", "1 to 10000"),
+        ("explain --for -5s", "for instance 30s"),
         ("sim compare --arms cubic,plain -n 0", "1 to 10000"),
         ("sim compare --arms cubic,plain -n 999999999999", "1 to 10000"),
         ("sim agree x --percent many", "0 to 100"),

@@ -96,7 +96,7 @@ impl Explain {
         let file = self.file.take_if(|word| is_file(word)).map(PathBuf::from);
         let words: Vec<String> = self.file.iter().chain(&self.filter).cloned().collect();
         let filter = Filter::parse(&words).map_err(|why| {
-            let word = words.first().filter(|word| !is_of_filter(word));
+            let word = words.first().filter(|word| file.is_none() && !is_of_filter(word));
             let no_file = word.map(|word| format!("there is no file {word:?}; as a filter: "));
             Usage::error(format!("{}{why}", no_file.unwrap_or_default()))
         })?;
