@@ -72,17 +72,16 @@ struct path_sample {
 	u32 is_least; /* 1: the path may carry more */
 };
 
-static __always_inline u64 path_age_ns(const struct path *path, u64 now_ns)
+/* Below 0: it was learned after the clock was read. */
+static __always_inline s64 path_age_ns(const struct path *path, u64 now_ns)
 {
-	s64 age_ns = (s64)(now_ns - path->learned_ns);
-
-	return age_ns > 0 ? (u64)age_ns : 0;
+	return (s64)(now_ns - path->learned_ns);
 }
 
 /* Whether what is remembered may be used. */
 static __always_inline bool path_is_known(const struct path *path, u64 now_ns, u64 lifetime_ns)
 {
-	return path->rate && path->rtt_us && path_age_ns(path, now_ns) < lifetime_ns;
+	return path->rate && path->rtt_us && path_age_ns(path, now_ns) < (s64)lifetime_ns;
 }
 
 /* How long a claim holds. `begins`: its connection does. */
@@ -104,7 +103,7 @@ static __always_inline void path_recall(const struct path *path, u64 now_ns, u64
 {
 	start_remembers(start, path->rate, path->rtt_us, policies);
 	start->halvings =
-		(u16)((path_age_ns(path, now_ns) >= lifetime_ns / 2) + min_u64(path->retreated, RETREATS_MAX));
+		(u16)((path_age_ns(path, now_ns) >= (s64)(lifetime_ns / 2)) + min_u64(path->retreated, RETREATS_MAX));
 }
 
 /* Remembers what a connection has seen. Whether that changes anything. */

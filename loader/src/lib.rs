@@ -47,7 +47,7 @@ pub use attachment::paths::{
     set_path_settings,
 };
 pub use attachment::tune::{Changes, Tuned, tune};
-pub use attachment::upgrade::{BaseChange, UpgradePlan, Upgraded, plan_upgrade, upgrade};
+pub use attachment::upgrade::{BaseChange, UpgradePlan, UpgradeUndo, Upgraded, plan_upgrade, upgrade};
 pub use object::abi::{self, Base, PATHS_MAX};
 pub use object::algorithms::find;
 pub use object::{outside, programs};

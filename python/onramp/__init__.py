@@ -99,15 +99,15 @@ def simulate(
     seed: int = 1,
     set: Texts = (),
     object: Optional[Quantity] = None,
-    think: Optional[str] = None,
+    think: Optional[Quantity] = None,
     block: Optional[Quantity] = None,
-    every: Optional[str] = None,
+    every: Optional[Quantity] = None,
     flows: int = 1,
-    stagger: Optional[str] = None,
+    stagger: Optional[Quantity] = None,
     competitor: Optional[str] = None,
     lead: Optional[Quantity] = None,
     objects: Iterable[Quantity] = (),
-    extra_rtt: Texts = (),
+    extra_rtt: Union[Quantity, Iterable[Quantity]] = (),
     at: Texts = (),
     samples: bool = False,
 ) -> Result:
@@ -209,14 +209,25 @@ def replay(
     return result
 
 
-def _texts(given: Any) -> list[str]:
+def _texts(given: Any, name: str = "") -> list[str]:
     """One text or number, or several, as texts."""
-    return [str(given)] if isinstance(given, (str, int, float, os.PathLike)) else [str(one) for one in given]
+    several = [given] if isinstance(given, (str, int, float, os.PathLike)) else given
+    return [_written(name, one) for one in several]
+
+
+_TIMES = {"seconds", "timeout", "think", "every", "stagger", "lead", "extra_rtt"}
+
+
+def _written(name: str, value: Any) -> str:
+    """A value as the command line has it: a time that is a number is one of seconds."""
+    if name not in _TIMES or isinstance(value, str):
+        return str(value)
+    return (f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)) + "s"
 
 
 def _words(given: dict[str, Any], plain: Sequence[str], each: Sequence[str] = (), joined: Sequence[str] = ()) -> list[str]:
     """Parameters as words of the command line."""
-    words = [f"--{name}={given[name]}" for name in plain if given[name] is not None]
+    words = [f"--{name}={_written(name, given[name])}" for name in plain if given[name] is not None]
     words += [f"--{name}={text}" for name in each for text in _texts(given[name])]
-    lists = [(name, ",".join(_texts(given[name]))) for name in joined]
+    lists = [(name, ",".join(_texts(given[name], name))) for name in joined]
     return words + [f"--{name.replace('_', '-')}={text}" for name, text in lists if text]

@@ -188,6 +188,15 @@ class Recorded(unittest.TestCase):
         self.assertEqual(result["runs"]["seconds"][0], result.json["arms"][0]["runs"][0]["seconds"])
 
 
+class Written(unittest.TestCase):
+    def test_times_are_numbers_of_seconds_or_texts(self):
+        def seconds(**options):
+            return onramp.simulate(arms="cubic", repetitions=1, **options)["runs"]["goodput_bps"]
+
+        self.assertEqual(seconds(seconds=2.5, timeout=60, extra_rtt=0.02), seconds(seconds="2500ms", timeout="1m", extra_rtt="20ms"))
+        self.assertEqual(seconds(object="100k", think=0.00001, block=1000, every=1), seconds(object="100k", think="10us", block=1000, every="1s"))
+
+
 class Refused(unittest.TestCase):
     def refused(self, sentence, function, *arguments, kind=ValueError, **options):
         with self.assertRaisesRegex(kind, sentence):

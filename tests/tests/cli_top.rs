@@ -21,6 +21,9 @@ use onramp_tests::telemetry::{lease_processes, traces};
 use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 
+/// Hangs a terminal up (include/uapi/asm-generic/ioctls.h).
+const TIOCVHANGUP: libc::Ioctl = 0x5437;
+
 /// What a terminal is set to, as far as it can be compared.
 type Settings = (u32, u32, u32, u32, [u8; 32]);
 
@@ -245,6 +248,12 @@ fn the_terminal_is_restored_on_every_end() {
     terminal.press("\x03");
     assert_eq!(top.code(), Some(0));
     terminal.assert_restored("Ctrl-C");
+    // What a connection that is cut off does to the terminals of its sessions.
+    let mut terminal = Terminal::new();
+    let mut top = terminal.start("");
+    // SAFETY: it takes no memory.
+    assert_eq!(unsafe { libc::ioctl(terminal.near.as_raw_fd(), TIOCVHANGUP) }, 0);
+    assert_eq!(top.code(), Some(0), "the terminal is gone");
     // An error: its lease process is gone.
     let others = lease_processes();
     let mut terminal = Terminal::new();

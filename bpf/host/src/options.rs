@@ -207,10 +207,14 @@ impl<T: Named> FromStr for Options<T> {
             let names = || T::EVERY.iter().map(|one| one.name());
             let option = T::EVERY.iter().copied().find(|one| one.name() == name).ok_or_else(|| {
                 let all: Vec<_> = names().collect();
-                let like = did_you_mean(name, names().chain([T::NONE]));
                 let none = T::NONE;
                 let all = all.join(&T::BETWEEN.to_string());
-                format!("there is no option {name:?}{like}: give {none}, or any of {all}")
+                let what = if name == none {
+                    format!("{none:?} stands alone")
+                } else {
+                    format!("there is no option {name:?}{}", did_you_mean(name, names().chain([none])))
+                };
+                format!("{what}: give {none}, or any of {all}")
             })?;
             if options.has(option) {
                 return Err(format!("option {name:?} is given twice"));
@@ -286,6 +290,7 @@ mod tests {
         for text in ["", "quick", "resume+", "double+window", "resume window", "window+window"] {
             refused::<StartPolicy>(text);
         }
+        assert!("none,floor".parse::<AfterExitOptions>().unwrap_err().contains("stands alone"));
         assert!("platau".parse::<AfterExitOptions>().unwrap_err().contains("plateau"));
         assert!("double2".parse::<StartPolicies>().unwrap_err().contains("\"double\""));
     }

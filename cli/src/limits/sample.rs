@@ -85,7 +85,6 @@ impl Sample {
     fn holding_back(&self) -> Limit {
         let info = &self.info;
         let pacing_rate = info.pacing_rate_bytes_per_s;
-        let paced = pacing_rate.is_some_and(|rate| info.delivery_rate_bytes_per_s >= rate / 4 * 3);
         // TSQ: a millisecond at the pacing rate, at least two packets (tcp_small_queue_check, net/ipv4/tcp_output.c).
         let small_queue = (pacing_rate.unwrap_or(0) / 1_024).max(2 * u64::from(info.snd_mss));
         let is_capped = pacing_rate.is_some_and(|rate| info.max_pacing_rate_bytes_per_s == Some(rate));
@@ -97,11 +96,17 @@ impl Sample {
             Limit::Path
         } else if u64::from(self.memory.in_host_queue_bytes) > small_queue {
             Limit::HostQueue
-        } else if self.in_slow_start() && !paced {
+        } else if self.in_slow_start() && !self.uses_pacing_rate() {
             Limit::SlowStart
         } else {
             Limit::Pacing
         }
+    }
+
+    /// Whether three quarters of the pacing rate are delivered.
+    pub fn uses_pacing_rate(&self) -> bool {
+        let info = &self.info;
+        info.pacing_rate_bytes_per_s.is_some_and(|rate| info.delivery_rate_bytes_per_s >= rate / 4 * 3)
     }
 
     /// Whether three quarters of what the receiver takes are outstanding.

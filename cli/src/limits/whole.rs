@@ -18,7 +18,13 @@ pub(crate) fn of_round(end: &Sample, duration_us: u64, cwnd_limited_us: u64) -> 
     let mut parts = Parts::default();
     let window_us = cwnd_limited_us.min(duration_us);
     parts.add(end.of_window(), window_us);
-    let other = if end.fills_receive_window() { Limit::ReceiveWindow } else { Limit::Application };
+    let other = if end.fills_receive_window() {
+        Limit::ReceiveWindow
+    } else if end.uses_pacing_rate() {
+        Limit::Pacing
+    } else {
+        Limit::Application
+    };
     parts.add(other, duration_us - window_us);
     parts
 }

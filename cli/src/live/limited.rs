@@ -27,6 +27,8 @@ impl Limited {
             rtt_us: round.smoothed_rtt_us,
             min_rtt_us: Some(min_rtt_us),
             snd_wnd_bytes: round.receive_window,
+            pacing_rate_bytes_per_s: Some(round.pacing_rate).filter(|rate| *rate > 0),
+            delivery_rate_bytes_per_s: round.bytes.saturating_mul(1_000_000) / round.duration_us.max(1),
             ..TcpInfo::default()
         };
         let end = Sample { info, ..Sample::default() };
@@ -61,8 +63,14 @@ mod tests {
     use super::*;
 
     fn rounds(cwnd_limited_us: u32, in_flight: u32, ssthresh: Option<u32>) -> Limited {
+        paced(cwnd_limited_us, in_flight, ssthresh, 0)
+    }
+
+    /// 20 kB in 100 us.
+    fn paced(cwnd_limited_us: u32, in_flight: u32, ssthresh: Option<u32>, pacing_rate: u64) -> Limited {
         let payload =
             RoundPayload { duration_us: 100, cwnd_limited_us, mss: 1_000, ..RoundPayload::default() };
+        let payload = RoundPayload { bytes: 20_000, pacing_rate, ..payload };
         let payload = RoundPayload { cwnd: 50, in_flight, receive_window: 60_000, ..payload };
         let round =
             RoundEvent { payload: RoundPayload { smoothed_rtt_us: 105, ..payload }, state: Vec::new() };
@@ -77,6 +85,9 @@ mod tests {
         assert_eq!(rounds(60, 50, Some(40)).now(), Some(Limit::CongestionAvoidance));
         assert_eq!(rounds(40, 50, Some(40)).now(), Some(Limit::ReceiveWindow));
         assert_eq!(rounds(40, 20, Some(40)).now(), Some(Limit::Application));
+        assert_eq!(paced(40, 20, Some(40), 260_000_000).now(), Some(Limit::Pacing));
+        assert_eq!(paced(40, 20, Some(40), 270_000_000).now(), Some(Limit::Application));
+        assert_eq!(paced(60, 50, Some(40), 200_000_000).now(), Some(Limit::CongestionAvoidance));
         assert_eq!(Limited::default().now(), None);
     }
 }

@@ -9,6 +9,7 @@ use onramp_loader::{
 };
 use serde::Serialize;
 
+use super::select::undo as rules;
 use super::stragglers::{self, Holder, Sockets};
 use super::{elsewhere, plan};
 use crate::basis;
@@ -18,9 +19,6 @@ use crate::output::{Output, escape_line, say};
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
 use crate::units::count;
-
-/// Rules that a printed undo names at most.
-const RULES_NAMED: usize = 8;
 
 /// Detach an algorithm and restore what attaching changed
 ///
@@ -58,8 +56,12 @@ pub(super) struct DetachReport {
     detached: Vec<DetachRow>,
     /// Rules of `onramp select` that went with --all.
     selection_removed: Option<usize>,
-    /// None: they are more than a command can name.
+    /// None: no command brings them back, or they are more than one can name.
     selection_undo: Option<String>,
+    /// Which rules the undo does not bring back, and why.
+    selection_undo_leaves_out: Vec<String>,
+    #[serde(skip)]
+    selection_undo_text: String,
     cgroups_removed: Vec<String>,
     pub failed: Vec<Failed>,
     /// Where it could not be looked.
@@ -142,11 +144,9 @@ impl Detach {
         let algorithms: Vec<_> =
             algorithms.into_iter().map(|one| (one, Undo::new(one, &everywhere))).collect();
         // First: else its connections would be given the control that is being detached.
+        let sets = rules::Sets::now();
         match select::clear() {
-            Ok(rules) => {
-                report.selection_undo = rules.as_deref().and_then(selection_undo);
-                report.selection_removed = rules.map(|rules| rules.len());
-            }
+            Ok(rules) => report.removed(rules, &sets),
             Err(error) => report.failed.push(Failed::new("selection", error)),
         }
         let mut done = Vec::new();
@@ -271,14 +271,6 @@ impl Undo {
     }
 }
 
-/// The command that adds rules again; `None` if they are too many for one, or the cgroup of one is gone.
-fn selection_undo(rules: &[Rule]) -> Option<String> {
-    if rules.is_empty() || rules.len() > RULES_NAMED || rules.iter().any(Rule::is_orphan) {
-        return None;
-    }
-    Some(rules.iter().map(|rule| format!("onramp select add {rule:#}")).collect::<Vec<_>>().join(" && "))
-}
-
 /// The command that attaches an algorithm like this. A profile that its name does not lead to is spelled out. `defaults`:
 /// options that say where it is the default; `default_base`: the base that it would have without being asked for one.
 fn command(
@@ -334,6 +326,20 @@ fn finish(report: &DetachReport, output: &Output) -> anyhow::Result<u8> {
 }
 
 impl DetachReport {
+    /// These rules were removed, with these parameter sets; what they name is attached still.
+    fn removed(&mut self, removed: Option<Vec<Rule>>, sets: &rules::Sets) {
+        let Some(removed) = removed else { return };
+        self.selection_removed = Some(removed.len());
+        if removed.len() > rules::COMMANDS_MAX {
+            self.selection_undo_text = "  undo: none; `onramp select load FILE`, if FILE was written by `onramp select list` before\n".into();
+            return;
+        }
+        let undo = rules::Undo::adding(&removed, sets, &rules::Sets::default(), false);
+        self.selection_undo_text = undo.text();
+        self.selection_undo = undo.command;
+        self.selection_undo_leaves_out = undo.leaves_out;
+    }
+
     /// Adds what holds the code of what was detached, once for all of them because it takes time. `detached`: the rows'
     /// algorithms.
     fn see_what_is_held(&mut self, detached: &[Algorithm]) {
@@ -421,11 +427,7 @@ pub(super) fn text(report: &DetachReport) -> String {
     text += &elsewhere::unseen_text(&report.unseen);
     if let Some(rules) = report.selection_removed {
         text += &format!("removed the selection of {}\n", count(rules, "rule"));
-        text += &match &report.selection_undo {
-            Some(undo) => format!("  undo: {undo}\n"),
-            None if rules == 0 => String::new(),
-            None => "  undo: none; `onramp select load FILE`, if FILE was written by `onramp select list` before\n".to_owned(),
-        };
+        text += &report.selection_undo_text;
     }
     for path in &report.cgroups_removed {
         text += &format!("removed cgroup {path} of a run that had died\n");

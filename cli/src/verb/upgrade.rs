@@ -32,7 +32,7 @@ use crate::units::count;
   onramp upgrade search --base reno # with another base, too
   onramp upgrade ramp --after-exit plateau,floor
 
-Undo: `upgrade` by the previous build")]
+Undo: printed; new code is undone by the previous build")]
 pub(crate) struct Upgrade {
     /// Algorithm [default: all that are attached]
     #[arg(value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true)]
@@ -64,6 +64,12 @@ struct UpgradeRow {
     start: StartPolicies,
     generation: String,
     from_version: String,
+    /// A command.
+    undo: String,
+    /// Version of the onramp that has to run it; none: this one.
+    undo_by_version: Option<String>,
+    #[serde(skip)]
+    undo_text: String,
     /// Parameters that the old code did not have.
     new_parameters: Vec<&'static str>,
     defaults: usize,
@@ -152,6 +158,9 @@ fn row(upgraded: Upgraded) -> UpgradeRow {
         start: upgraded.start,
         generation: format!("{:x}", upgraded.generation),
         from_version: upgraded.from_version,
+        undo_text: upgraded.undo.to_string(),
+        undo: upgraded.undo.command,
+        undo_by_version: upgraded.undo.by,
         new_parameters: upgraded.new_parameters,
         defaults: upgraded.defaults,
         sockets_moved: upgraded.moved,
@@ -181,10 +190,7 @@ fn text(report: &UpgradeReport) -> String {
         }
         text += &stragglers::text("old", &row.stragglers, &row.held);
         text += &elsewhere::unseen_text(&row.unseen);
-        text += &format!(
-            "  undo: `onramp upgrade {}` by the previous build ({})\n",
-            row.algorithm, row.from_version
-        );
+        text += &format!("  undo: {}\n", row.undo_text);
     }
     if text.is_empty() && report.failed.is_empty() {
         text += "nothing is attached\n";

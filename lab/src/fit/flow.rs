@@ -32,7 +32,9 @@ const DUPLICATES: u64 = 3;
 #[derive(Debug, Error)]
 pub enum FitError {
     /// The recording has no acknowledgments at all.
-    #[error("no acknowledgments were recorded: record with --level ack")]
+    #[error(
+        "no acknowledgments were recorded: record with --level ack, of flows whose telemetry is not limited (`onramp tune ALG --telemetry ack`)"
+    )]
     NoAcks,
     /// There is no such flow.
     #[error("there are no acknowledgments of flow {flow}: the recording has {there}")]

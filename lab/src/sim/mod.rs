@@ -39,6 +39,9 @@ pub use source::SourceSpec;
 use crate::experiment::{Arm, ArmResult, Comparison, ExperimentError, Flow, Origin, Plan, Run};
 use crate::link::RangeError;
 
+/// The clock that results of simulations say.
+pub const SIMULATED: &str = "simulated";
+
 /// What can go wrong with a simulation.
 #[derive(Debug, Error)]
 pub enum SimError {
@@ -146,5 +149,5 @@ pub fn compare_watched(
         }
         results.push(ArmResult::from_runs(arm, runs));
     }
-    Ok(Comparison::new(plan, Origin { clock: "simulated".into(), ..Origin::default() }, results))
+    Ok(Comparison::new(plan, Origin { clock: SIMULATED.into(), ..Origin::default() }, results))
 }

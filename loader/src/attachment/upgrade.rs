@@ -6,6 +6,7 @@
 //! sockets moved, because both keep the code that they had, and the old pins are removed. An upgrade that is cut off
 //! leaves the second set of pins, and the next one begins with what is registered.
 
+use std::fmt;
 use std::fs;
 use std::thread;
 use std::time::Duration;
@@ -73,6 +74,24 @@ pub struct UpgradePlan {
     pub parameter_sets: Vec<ParameterSet>,
 }
 
+/// What undoes an upgrade.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpgradeUndo {
+    /// A command.
+    pub command: String,
+    /// Version of the onramp that has to run it; `None`: this one.
+    pub by: Option<String>,
+}
+
+impl fmt::Display for UpgradeUndo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.by {
+            None => formatter.write_str(&self.command),
+            Some(version) => write!(formatter, "`{}` by the previous build ({version})", self.command),
+        }
+    }
+}
+
 /// What an upgrade did.
 #[derive(Clone, Debug)]
 pub struct Upgraded {
@@ -88,6 +107,8 @@ pub struct Upgraded {
     pub start: StartPolicies,
     /// Version of the onramp that had attached it.
     pub from_version: String,
+    /// What undoes it.
+    pub undo: UpgradeUndo,
     /// Parameters that it did not have, which have their defaults now.
     pub new_parameters: Vec<&'static str>,
     /// Namespaces whose default it is, and which were switched to the newer code.
@@ -114,7 +135,7 @@ pub fn plan_upgrade(algorithm: Algorithm, change: BaseChange) -> Result<UpgradeP
     let old = OldAttachment::new(&pins, change, &kernel)?;
     old.require_understanding_listeners(algorithm)?;
     let name = algorithm.congestion_control();
-    let undo = format!("`onramp upgrade {}` of onramp {}", algorithm.name(), old.version());
+    let undo = old.undo.to_string();
     let scan = NamespaceScan::of_all()?;
     let mut actions = Vec::new();
     if pins.upgrade_cut_off()? {
@@ -206,6 +227,7 @@ pub fn upgrade(algorithm: Algorithm, change: BaseChange) -> Result<Upgraded, Err
         after_exit: old.contents.attachment.after_exit(),
         start: old.contents.attachment.start(),
         from_version: old.version(),
+        undo: old.undo,
         new_parameters: old.new_parameters,
         defaults: renewed.defaults,
         moved: renewed.moved,
@@ -220,6 +242,7 @@ struct OldAttachment {
     contents: Contents,
     new_parameters: Vec<&'static str>,
     version: [u8; 16],
+    undo: UpgradeUndo,
     /// Whether the consumers of its flows can read events of this build, too.
     same_build: bool,
 }
@@ -268,6 +291,20 @@ impl OldAttachment {
         basis::require(kernel, algorithm, base)?;
         basis::require_options(base, after_exit, start, attachment.observes())?;
         let version = attachment.version;
+        let mut command = format!("onramp upgrade {}", algorithm.name());
+        let plain = command.len();
+        if base != has {
+            command += &format!(" --base {}", has.name());
+        }
+        if attachment.after_exit() != over(algorithm, after_exit, base, has, observes) {
+            command += &format!(" --after-exit {}", attachment.after_exit());
+        }
+        if attachment.start() != over(algorithm, start, base, has, observes) {
+            command += &format!(" --start {}", attachment.start());
+        }
+        let options = command.len() > plain;
+        let of_this = options && text(&version) == env!("CARGO_PKG_VERSION");
+        let undo = UpgradeUndo { command, by: (!of_this).then(|| text(&version)) };
         let now = clock::now_us();
         attachment.abi_version = ABI_VERSION;
         attachment.base = base as u32;
@@ -279,7 +316,7 @@ impl OldAttachment {
         attachment.version = padded(env!("CARGO_PKG_VERSION"));
         let guard = guard::read(pins, &attachment)?.map(|old| guard::taken_over(old, now));
         let contents = Contents { attachment, slots, applied: pins.are_applied()?, guard };
-        Ok(Self { contents, new_parameters, version, same_build })
+        Ok(Self { contents, new_parameters, version, undo, same_build })
     }
 
     fn version(&self) -> String {

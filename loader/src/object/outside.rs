@@ -183,10 +183,7 @@ fn check_name(name: &str) -> Result<(), BuildError> {
     if name.len() > NAME_MAX || !begins || !name.chars().all(allowed) {
         return Err(BuildError::Name { name: name.to_owned() });
     }
-    if onramp_algorithm::all().any(|one| one.outside().is_none() && one.name() == name) {
-        return Err(OutsideError::NameOfTheTree { name: name.to_owned() }.into());
-    }
-    Ok(())
+    Ok(outside::require_free(name)?)
 }
 
 /// Whether the header declares its parameters under the name of its file, without which clang would complain of what is made

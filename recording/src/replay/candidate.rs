@@ -144,7 +144,7 @@ fn values(sweep: &str) -> Result<(&str, Vec<String>), CandidateError> {
     if to < from || step == 0 {
         return Err(refuse());
     }
-    let count = (to - from) / step + 1;
+    let count = ((to - from) / step).saturating_add(1);
     if count > CANDIDATES as u64 {
         return Err(CandidateError::TooMany { count: usize::try_from(count).unwrap_or(usize::MAX) });
     }
@@ -194,6 +194,7 @@ mod tests {
             (["search"], "threshold_pct=3", "threshold_pct=1:2", "no sweep"),
             (["search"], "plain.threshold_pct=3", "threshold_pct=3", "names no algorithm"),
             (["search"], "threshold_pct=3", "missed_bins_rtts=0:99999999:1", "at most 1000"),
+            (["search"], "threshold_pct=3", "missed_bins_rtts=0:18446744073709551615:1", "at most 1000"),
         ] {
             let error = settings(&algorithms, &[set], &[sweep]).unwrap_err().to_string();
             assert!(error.contains(said), "{set} {sweep}: {error}");

@@ -104,7 +104,7 @@ impl Request {
         if report.flows.is_empty() {
             // Where some of it cannot be read, they may be there.
             let reason = if report.problems.is_empty() {
-                "could be replayed: they are recorded with --level ack"
+                "could be replayed: they are recorded with --level ack, of flows whose telemetry is not limited (`onramp tune ALG --telemetry ack`)"
             } else {
                 "can be read"
             };

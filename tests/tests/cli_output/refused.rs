@@ -41,6 +41,17 @@ fn numbers_are_refused_with_their_range() {
 }
 
 #[test]
+fn the_simulator_is_not_compared_with_itself() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("result.json");
+    fs::write(&file, onramp("--json sim compare --arms cubic --bytes 100k -n 1").ok()).unwrap();
+    for command in ["sim agree FILE", "sim agree ../tests/golden/6.1-geo.json --against FILE"] {
+        let error = says(&command.replace("FILE", &file.display().to_string()));
+        assert!(error.contains("was simulated"), "{error}");
+    }
+}
+
+#[test]
 fn files_that_are_not_there_or_are_something_else_are_wrong_usage() {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name).display().to_string();

@@ -42,6 +42,12 @@ pub enum OutsideError {
         /// The name.
         name: String,
     },
+    /// A control of the kernel, or an arm of the simulator, has its name.
+    #[error("{name} is a control of the kernel or the simulator's {name}: give yours another name")]
+    NameOfAnother {
+        /// The name.
+        name: String,
+    },
     /// Two objects have one name.
     #[error(
         "{} has the name {name}, as another object has ({}): give one of them another name, or detach that one first",

@@ -115,12 +115,32 @@ pub fn named(name: &str, origin: &Path) -> Result<&'static Outside, OutsideError
     keep(Outside { row, origin, whole: Vec::new(), bbr: Vec::new(), image, functions })
 }
 
+/// Names that mean something else wherever an algorithm can be named: controls of Linux, and the simulator's own.
+const OTHERS: [&str; 18] = [
+    "bbr", "bic", "cdg", "cubic", "dctcp", "htcp", "hybla", "illinois", "lp", "nv", "oracle", "prague",
+    "reno", "scalable", "vegas", "veno", "westwood", "yeah",
+];
+
+/// Whether an algorithm from outside the tree can have this name.
+///
+/// # Errors
+/// [`OutsideError::NameOfTheTree`], [`OutsideError::NameOfAnother`].
+pub fn require_free(name: &str) -> Result<(), OutsideError> {
+    if rows().iter().any(|row| text(row.name) == name) {
+        return Err(OutsideError::NameOfTheTree { name: name.to_owned() });
+    }
+    if OTHERS.contains(&name) {
+        return Err(OutsideError::NameOfAnother { name: name.to_owned() });
+    }
+    Ok(())
+}
+
 /// Has all of this process find it.
 fn keep(outside: Outside) -> Result<&'static Outside, OutsideError> {
     let mut all = READ.write().unwrap_or_else(PoisonError::into_inner);
     let name = outside.name();
-    let of_the_tree = |row: &AlgorithmRow| text(row.name) == name || text(row.control) == outside.control();
-    if rows().iter().any(of_the_tree) {
+    require_free(name)?;
+    if rows().iter().any(|row| text(row.control) == outside.control()) {
         return Err(OutsideError::NameOfTheTree { name: name.to_owned() });
     }
     let same = |one: &&Outside| one.name() == name || one.control() == outside.control();

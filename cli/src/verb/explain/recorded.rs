@@ -61,7 +61,7 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
     let name = bounded::name(path);
     if acks.is_empty() {
         return Err(anyhow!(
-            "{name} holds no acknowledgments that can be explained: record with --level ack"
+            "{name} holds no acknowledgments that can be explained: record with --level ack, of flows whose telemetry is not limited (`onramp tune ALG --telemetry ack`)"
         ));
     }
     let mut would_have = would_have::of_flows(&mut recording);

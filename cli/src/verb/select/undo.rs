@@ -10,7 +10,7 @@ use super::words;
 use crate::units::count;
 
 /// As many commands as one line may have.
-const COMMANDS_MAX: usize = 8;
+pub(in crate::verb) const COMMANDS_MAX: usize = 8;
 
 /// Why a rule cannot be made again that is for no connection.
 const NO_CGROUP: &str = "its cgroup is gone";

@@ -17,10 +17,12 @@ mod tests;
 mod theme;
 
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use onramp_loader::{Changes, Tuned};
 use onramp_net::sock_diag::SockDiag;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -81,7 +83,7 @@ impl Top {
         let mut app = App::default();
         let mut sockets = SockDiag::open()?;
         let mut looked: Option<Instant> = None;
-        while !signals.came() {
+        while !signals.came() && !is_gone(Duration::ZERO) {
             source.drain(&mut app.model)?;
             if looked.is_none_or(|at| at.elapsed() >= LOOK) {
                 looked = Some(Instant::now());
@@ -89,10 +91,14 @@ impl Top {
                     filter.matches(local, remote) && app.passes(local, remote)
                 })?;
             }
-            screen.0.draw(|frame| screen::draw(frame, &app, theme)).context("cannot draw")?;
+            let drawn = screen.0.draw(|frame| screen::draw(frame, &app, theme)).map(drop);
+            if is_gone(Duration::ZERO) {
+                break;
+            }
+            drawn.context("cannot draw")?;
             let mut wait = FRAME;
             // All keys that are waiting, then one picture.
-            while event::poll(wait).context("cannot read keys")? {
+            while has_key(wait)? {
                 wait = Duration::ZERO;
                 if let Event::Key(key) = event::read().context("cannot read keys")?
                     && key.kind != KeyEventKind::Release
@@ -108,6 +114,30 @@ impl Top {
         }
         Ok(0)
     }
+}
+
+/// Whether the terminal is gone, at the latest after this time, before that when there is a key or a signal comes.
+fn is_gone(wait: Duration) -> bool {
+    let stdin = io::stdin();
+    let mut of_keys = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    let _ = poll(&mut of_keys, PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO));
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    of_keys[0].revents().is_some_and(|events| events.intersects(gone))
+}
+
+/// Whether there is a key or another event, at the latest after this time. Of a terminal that is gone crossterm reads for ever: it
+/// has no time to wait in which that could happen.
+fn has_key(wait: Duration) -> anyhow::Result<bool> {
+    // First what was read with the key before.
+    for wait in [Duration::ZERO, wait] {
+        if is_gone(wait) {
+            return Ok(false);
+        }
+        if event::poll(Duration::ZERO).context("cannot read keys")? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Nothing is drawn while other commands are waited for.

@@ -45,7 +45,7 @@ impl Qlog {
         if !has_acks {
             // Where some of it cannot be read, they may be there.
             let reason = if recording.problems.is_empty() {
-                "could be written as qlog: they are recorded with --level ack"
+                "could be written as qlog: they are recorded with --level ack, of flows whose telemetry is not limited (`onramp tune ALG --telemetry ack`)"
             } else {
                 "can be read"
             };

@@ -1,8 +1,11 @@
 //! `onramp-lab sim agree`: the simulator, or another kernel, compared with the kernel.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use onramp_files::bounded;
+use onramp_lab::experiment::Comparison;
+use onramp_lab::sim::SIMULATED;
 use onramp_lab::sim::agreement::{self, Agreement, Runs};
 
 use crate::failure::{FAILURE, Usage};
@@ -43,10 +46,10 @@ impl Agree {
 
     fn compare(&self) -> anyhow::Result<Agreement> {
         let mut all = Agreement::default();
-        let others = self.against.iter().map(|path| result::read(path)).collect::<Result<Vec<_>, _>>()?;
+        let others = self.against.iter().map(|path| measured(path)).collect::<Result<Vec<_>, _>>()?;
         let runs = Runs::new(&others);
         for path in &self.results {
-            let measured = result::read(path)?;
+            let measured = measured(path)?;
             if others.is_empty() {
                 all.add(&measured)?;
             } else {
@@ -67,6 +70,18 @@ impl Agree {
         }
         Ok(all)
     }
+}
+
+/// A result of kernel TCP: the simulator agrees with itself.
+fn measured(path: &Path) -> anyhow::Result<Comparison> {
+    let result = result::read(path)?;
+    if result.origin.clock == SIMULATED {
+        return Err(Usage::error(format!(
+            "{} was simulated: give what `onramp lab run` or `compare` has measured",
+            bounded::name(path)
+        )));
+    }
+    Ok(result)
 }
 
 #[cfg(test)]
