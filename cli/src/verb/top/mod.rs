@@ -17,6 +17,7 @@ mod tests;
 mod theme;
 
 use std::io::{self, IsTerminal};
+use std::mem;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -111,6 +112,10 @@ impl Top {
                     }
                 }
             }
+        }
+        if is_gone(Duration::ZERO) {
+            // Nothing can be restored, nor can that be said.
+            mem::forget(screen);
         }
         Ok(0)
     }
