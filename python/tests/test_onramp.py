@@ -190,11 +190,15 @@ class Recorded(unittest.TestCase):
 
 class Written(unittest.TestCase):
     def test_times_are_numbers_of_seconds_or_texts(self):
-        def seconds(**options):
+        def goodput(**options):
             return onramp.simulate(arms="cubic", repetitions=1, **options)["runs"]["goodput_bps"]
 
-        self.assertEqual(seconds(seconds=2.5, timeout=60, extra_rtt=0.02), seconds(seconds="2500ms", timeout="1m", extra_rtt="20ms"))
-        self.assertEqual(seconds(object="100k", think=0.00001, block=1000, every=1), seconds(object="100k", think="10us", block=1000, every="1s"))
+        for given, numbers, texts in [
+            ({}, dict(seconds=2.0, timeout=60, extra_rtt=0.02), dict(seconds="2s", timeout="1m", extra_rtt="20ms")),
+            (dict(bytes="1M", object="100k"), dict(think=0.00001), dict(think="10us")),
+            (dict(bytes="1M", block="100k"), dict(every=2), dict(every="2s")),
+        ]:
+            self.assertEqual(goodput(**given, **numbers), goodput(**given, **texts))
 
 
 class Refused(unittest.TestCase):
