@@ -341,7 +341,17 @@ fn undo_takes_back_all_that_onramp_has_changed() {
 fn kept(places: &[&Namespace]) -> Value {
     let mut status = cli::json("status");
     for row in status["algorithms"].as_array_mut().unwrap() {
-        let kept = ["algorithm", "state", "base", "observe", "default_in", "telemetry_max", "applied"];
+        let kept = [
+            "algorithm",
+            "state",
+            "base",
+            "after_exit",
+            "start",
+            "observe",
+            "default_in",
+            "telemetry_max",
+            "applied",
+        ];
         let mut sets = row["parameter_sets"].clone();
         for set in sets.as_array_mut().into_iter().flatten() {
             set["parameters_generation"].take();
@@ -357,7 +367,8 @@ fn kept(places: &[&Namespace]) -> Value {
 
 /// All undos that a report has, in the order of its text.
 fn undos(report: &Value) -> Vec<String> {
-    let rows = report["detached"].as_array().into_iter().flatten().map(|row| &row["undo"]);
+    let rows = [&report["detached"], &report["upgraded"]].into_iter().flat_map(|rows| rows.as_array());
+    let rows = rows.flatten().map(|row| &row["undo"]);
     let all = rows.chain([&report["selection_undo"], &report["undo"]]);
     all.filter_map(|undo| Some(undo.as_str()?.to_owned())).collect()
 }
@@ -394,6 +405,8 @@ fn the_undo_that_a_verb_prints_is_a_command_that_runs_and_brings_all_back() {
         (vec!["attach plain"], "select add --port 7001 --use plain --initial-window 20"),
         (vec!["attach plain", "select add --port 7001 --use plain"], "select del --port 7001"),
         (vec!["attach plain --default=all", "select add --to 10.0.0.0/8 --use cubic"], "undo"),
+        (vec!["attach ramp --base reno --after-exit none --start double"], "upgrade ramp --base bbr"),
+        (vec!["attach ramp --base cubic"], "upgrade ramp --start resume --after-exit plateau"),
         (vec![], "doctor --profile geo --fix"),
     ] {
         for command in before {
@@ -414,6 +427,17 @@ fn the_undo_that_a_verb_prints_is_a_command_that_runs_and_brings_all_back() {
         assert_eq!(kept(&places), had, "{verb}: {undos:?}");
         onramp("undo").ok();
     }
+    // A set that was tuned, which its name does not bring back.
+    for command in [
+        "attach ramp",
+        "select add --port 7001 --use ramp --profile geo",
+        "tune ramp --profile geo exit_pct=200",
+    ] {
+        inside(&one, command).ok();
+    }
+    let report: Value = serde_json::from_str(&inside(&one, "--json detach --all").ok()).unwrap();
+    assert_eq!(report["selection_undo"], Value::Null, "{report}");
+    assert_eq!(report["selection_undo_leaves_out"].as_array().map(Vec::len), Some(1), "{report}");
 }
 
 #[test]

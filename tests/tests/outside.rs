@@ -157,6 +157,11 @@ fn what_new_writes_builds_and_passes_its_tests_and_is_taken_by_its_path() {
     assert_eq!(listed["algorithms"][0]["name"], "mine", "{listed}");
     // The names that are there are kept.
     assert!(onramp(&format!("lab new mine -o {}", place.path().display())).refused(2).contains("mine.h"));
+    // Elsewhere these mean something else.
+    for taken in ["ramp", "cubic", "oracle"] {
+        let error = onramp(&format!("lab new {taken} -o {}", place.path().display())).refused(2);
+        assert!(error.contains("another name"), "{error}");
+    }
     let result = json(&format!(
         "sim compare --arms cubic,{}:rise_pct=10 --profile geo --bytes 20M -n 1",
         at("mine.o")
