@@ -3,6 +3,7 @@
 //! read back is exactly what was written.
 
 mod aqm;
+mod columns;
 mod cross;
 mod delay;
 mod loss;

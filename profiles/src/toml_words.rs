@@ -55,13 +55,10 @@ fn words(message: &str) -> String {
         if let Some((found, expected)) =
             message.strip_prefix(kind).and_then(|rest| rest.split_once(", expected "))
         {
-            let number = found.starts_with("integer ");
-            let quotes = if is_quoted_number(found) { ": leave out the quotes" } else { "" };
-            return format!(
-                "{} stands where {} belongs{quotes}",
-                found_in_words(found),
-                expected_in_words(expected, number)
-            );
+            let belongs = expected_in_words(expected, found.starts_with("integer "));
+            let is_number = ["a number", "a whole number"].iter().any(|number| belongs.starts_with(number));
+            let quotes = if is_number && is_quoted_number(found) { ": leave out the quotes" } else { "" };
+            return format!("{} stands where {belongs} belongs{quotes}", found_in_words(found));
         }
     }
     message.to_owned()
@@ -100,7 +97,7 @@ fn found_in_words(found: &str) -> String {
     }
 }
 
-/// A number in quotes, where only a number may stand.
+/// A number in quotes.
 fn is_quoted_number(found: &str) -> bool {
     let text = found.strip_prefix("string ").map(|text| text.trim_matches('"'));
     text.is_some_and(|text| text.parse::<f64>().is_ok())
@@ -184,6 +181,11 @@ mod tests {
                 "the text \"1\" stands where a whole number belongs: leave out the quotes",
             ),
             ("version = 1\non = 1\n", "line 2, column 6", "1 stands where true or false belongs"),
+            (
+                "version = 1\non = \"1\"\n",
+                "line 2, column 6",
+                "the text \"1\" stands where true or false belongs",
+            ),
             ("version = 1\ntable = 7\n", "line 2, column 9", "7 stands where a table belongs"),
             ("version = 1\ncount = [1]\n", "line 2, column 9", "a list stands where a whole number"),
             ("version = 1\nversion = 2\n", "line 2", ""),

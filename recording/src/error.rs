@@ -74,14 +74,14 @@ pub enum Error {
         reason: String,
     },
     /// There is nothing to replay.
-    #[error("{} holds no acknowledgments{} that {reason}", bounded::name(path), of_flow(*flow))]
+    #[error("{} holds no acknowledgments{} that {}", bounded::name(path), of_flow(*flow), missing(*purpose))]
     NoAcks {
         /// What was given.
         path: PathBuf,
         /// The flow that was asked for; none: any.
         flow: Option<u64>,
-        /// What is missing of them.
-        reason: &'static str,
+        /// What was to become of them; `None`: they may be there, and cannot be read.
+        purpose: Option<&'static str>,
     },
     /// A capture that can be used in part.
     #[error("{}: {reason}", bounded::name(path))]
@@ -129,6 +129,17 @@ impl Error {
 
     pub(crate) fn damaged(path: &Path, reason: impl ToString) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
+    }
+}
+
+/// How acknowledgments come into a recording.
+pub const ACKS_ARE_RECORDED: &str =
+    "with --level ack, of flows whose telemetry is not limited (`onramp tune ALG --telemetry ack`)";
+
+fn missing(purpose: Option<&str>) -> String {
+    match purpose {
+        Some(purpose) => format!("could be {purpose}: they are recorded {ACKS_ARE_RECORDED}"),
+        None => "can be read".into(),
     }
 }
 

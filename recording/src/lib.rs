@@ -36,7 +36,7 @@ pub use batch::Batch;
 pub use budget::Budget;
 pub use column::{Column, Kind, Sense, Shown, Spec, TEXT_BYTES, Text, Value};
 pub use csv::{CsvReport, replay_csv};
-pub use error::Error;
+pub use error::{ACKS_ARE_RECORDED, Error};
 pub use input::{Input, input};
 pub use manifest::{Attached, FileEntry, Manifest, SCHEMA};
 use onramp_files::{bounded, kind};

@@ -6,8 +6,8 @@ const LATE_US: u64 = 1_000_000;
 /// Times from here on are none: the year 4000, in microseconds.
 pub(crate) const END_US: u64 = 64_060_588_800_000_000;
 
-/// Times of one connection, which never go back. What was written late has the time of what stands before it; where the clock was set back, time
-/// goes on from there.
+/// Times of one connection, which never go back. What was written late has the time of what stands before it; where the
+/// clock was set back, time goes on from there.
 #[derive(Debug, Default)]
 pub(crate) struct Monotone {
     last_us: u64,

@@ -9,7 +9,7 @@ use onramp_loader::{
 };
 use serde::Serialize;
 
-use super::select::undo as rules;
+use super::select::undo::{COMMANDS_MAX, Sets, Undo as RulesUndo};
 use super::stragglers::{self, Holder, Sockets};
 use super::{elsewhere, plan};
 use crate::basis;
@@ -60,8 +60,6 @@ pub(super) struct DetachReport {
     selection_undo: Option<String>,
     /// Which rules the undo does not bring back, and why.
     selection_undo_leaves_out: Vec<String>,
-    #[serde(skip)]
-    selection_undo_text: String,
     cgroups_removed: Vec<String>,
     pub failed: Vec<Failed>,
     /// Where it could not be looked.
@@ -144,7 +142,7 @@ impl Detach {
         let algorithms: Vec<_> =
             algorithms.into_iter().map(|one| (one, Undo::new(one, &everywhere))).collect();
         // First: else its connections would be given the control that is being detached.
-        let sets = rules::Sets::now();
+        let sets = Sets::now();
         match select::clear() {
             Ok(rules) => report.removed(rules, &sets),
             Err(error) => report.failed.push(Failed::new("selection", error)),
@@ -327,17 +325,14 @@ fn finish(report: &DetachReport, output: &Output) -> anyhow::Result<u8> {
 
 impl DetachReport {
     /// These rules were removed, with these parameter sets; what they name is attached still.
-    fn removed(&mut self, removed: Option<Vec<Rule>>, sets: &rules::Sets) {
+    fn removed(&mut self, removed: Option<Vec<Rule>>, sets: &Sets) {
         let Some(removed) = removed else { return };
         self.selection_removed = Some(removed.len());
-        if removed.len() > rules::COMMANDS_MAX {
-            self.selection_undo_text = "  undo: none; `onramp select load FILE`, if FILE was written by `onramp select list` before\n".into();
-            return;
+        if removed.len() <= COMMANDS_MAX {
+            let undo = RulesUndo::adding(&removed, sets, &Sets::default(), false);
+            self.selection_undo = undo.command;
+            self.selection_undo_leaves_out = undo.leaves_out;
         }
-        let undo = rules::Undo::adding(&removed, sets, &rules::Sets::default(), false);
-        self.selection_undo_text = undo.text();
-        self.selection_undo = undo.command;
-        self.selection_undo_leaves_out = undo.leaves_out;
     }
 
     /// Adds what holds the code of what was detached, once for all of them because it takes time. `detached`: the rows'
@@ -427,7 +422,11 @@ pub(super) fn text(report: &DetachReport) -> String {
     text += &elsewhere::unseen_text(&report.unseen);
     if let Some(rules) = report.selection_removed {
         text += &format!("removed the selection of {}\n", count(rules, "rule"));
-        text += &report.selection_undo_text;
+        if rules > COMMANDS_MAX {
+            text += "  undo: none; `onramp select load FILE`, if FILE was written by `onramp select list` before\n";
+        }
+        let (command, leaves_out) = (report.selection_undo.clone(), report.selection_undo_leaves_out.clone());
+        text += &RulesUndo { command, leaves_out }.text();
     }
     for path in &report.cgroups_removed {
         text += &format!("removed cgroup {path} of a run that had died\n");

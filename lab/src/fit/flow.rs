@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use onramp_recording::Recording;
 use onramp_recording::replay::{FlowReport, Options, Replay, candidates, replay_with};
 use onramp_recording::rows::{AckRow, FlowRow, ParameterRow};
+use onramp_recording::{ACKS_ARE_RECORDED, Recording};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -32,9 +32,7 @@ const DUPLICATES: u64 = 3;
 #[derive(Debug, Error)]
 pub enum FitError {
     /// The recording has no acknowledgments at all.
-    #[error(
-        "no acknowledgments were recorded: record with --level ack, of flows whose telemetry is not limited (`onramp tune ALG --telemetry ack`)"
-    )]
+    #[error("no acknowledgments were recorded: record {ACKS_ARE_RECORDED}")]
     NoAcks,
     /// There is no such flow.
     #[error("there are no acknowledgments of flow {flow}: the recording has {there}")]

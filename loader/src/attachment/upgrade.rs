@@ -291,20 +291,21 @@ impl OldAttachment {
         basis::require(kernel, algorithm, base)?;
         basis::require_options(base, after_exit, start, attachment.observes())?;
         let version = attachment.version;
-        let mut command = format!("onramp upgrade {}", algorithm.name());
-        let plain = command.len();
-        if base != has {
-            command += &format!(" --base {}", has.name());
-        }
-        if attachment.after_exit() != over(algorithm, after_exit, base, has, observes) {
-            command += &format!(" --after-exit {}", attachment.after_exit());
-        }
-        if attachment.start() != over(algorithm, start, base, has, observes) {
-            command += &format!(" --start {}", attachment.start());
-        }
-        let options = command.len() > plain;
-        let of_this = options && text(&version) == env!("CARGO_PKG_VERSION");
-        let undo = UpgradeUndo { command, by: (!of_this).then(|| text(&version)) };
+        // What going back to its base would not bring back by itself.
+        let (had, started) = (attachment.after_exit(), attachment.start());
+        let options: String = [
+            (base != has).then(|| format!(" --base {}", has.name())),
+            (had != over(algorithm, after_exit, base, has, observes)).then(|| format!(" --after-exit {had}")),
+            (started != over(algorithm, start, base, has, observes)).then(|| format!(" --start {started}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let by_this = !options.is_empty() && text(&version) == env!("CARGO_PKG_VERSION");
+        let undo = UpgradeUndo {
+            command: format!("onramp upgrade {}{options}", algorithm.name()),
+            by: (!by_this).then(|| text(&version)),
+        };
         let now = clock::now_us();
         attachment.abi_version = ABI_VERSION;
         attachment.base = base as u32;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Round-trip times over time that others have measured, as tables with names of their columns.
 
+use super::columns::{fields, names};
 use super::measured::shown;
 use super::{DELAYS_US, LATEST_US};
 
@@ -42,20 +43,21 @@ impl RoundTrips {
     }
 
     /// Reads a table: `relative_seconds,rtt`, in seconds and milliseconds, and what other columns there are, separated by commas,
-    /// semicolons or tabs. Times since 1970 may be in ms, us or ns as well, which their size shows. Fields that are blank or below 0 are probes that were lost. Of each interval of `interval_us` the least counts, for what is above it
-    /// waited for other traffic.
+    /// semicolons or tabs. Times since 1970 may be in ms, us or ns as well, which their size shows. Fields that are blank or
+    /// below 0 are probes that were lost. Of each interval of `interval_us` the least counts, for what is above it waited for
+    /// other traffic.
     ///
     /// # Errors
     /// The line, and what is wrong with it.
     pub fn read(text: &str, interval_us: u64) -> Result<Self, String> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let (_, head) = lines.next().ok_or("it is empty")?;
-        let names = |of: &[(&str, f64)]| of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let known = |of: &[(&str, f64)]| of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let separator = SEPARATORS.into_iter().find(|one| head.contains(*one)).unwrap_or(',');
-        let columns: Vec<String> = fields(head, separator).map(str::to_ascii_lowercase).collect();
+        let columns = names(head, separator);
         let wanted = |what: &str, of: &[(&str, f64)]| {
             let column = column(&columns, of)?;
-            column.ok_or_else(|| format!("it has no column of {what}: name it one of {}", names(of)))
+            column.ok_or_else(|| format!("it has no column of {what}: name it one of {}", known(of)))
         };
         let (time, mut time_unit) = wanted("times", &TIMES)?;
         let (rtt, rtt_unit) = wanted("RTTs", &ROUND_TRIPS)?;
@@ -118,11 +120,6 @@ impl RoundTrips {
     pub fn least_us(&self) -> u64 {
         self.steps.iter().map(|(_, rtt_us)| *rtt_us).min().unwrap_or_default()
     }
-}
-
-/// Each may be quoted.
-fn fields(line: &str, separator: char) -> impl Iterator<Item = &str> {
-    line.split(separator).map(|field| field.trim().trim_matches('"'))
 }
 
 /// Where the first of these names is; an error if it is there twice.

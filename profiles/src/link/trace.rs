@@ -7,6 +7,8 @@ use onramp_files::bounded;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::columns::names;
+
 /// One row of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +75,7 @@ fn parse(text: &str, path: &Path) -> Result<Vec<Row>, TraceError> {
         }
         let failed = |reason| TraceError::Line { path: path.into(), line, reason };
         if rows.is_empty() && is_heading(content) {
-            let columns = names(content);
+            let columns = names(content, ',');
             if columns != COLUMNS[..2] && columns != COLUMNS {
                 return Err(failed(format!(
                     "its columns are {content}; expected time_us,rate_bps[,delay_us]"
@@ -97,13 +99,8 @@ fn parse(text: &str, path: &Path) -> Result<Vec<Row>, TraceError> {
 /// The columns of a trace, of which the last may be missing.
 const COLUMNS: [&str; 3] = ["time_us", "rate_bps", "delay_us"];
 
-/// The names of columns in a heading, each of which may be quoted.
-fn names(heading: &str) -> Vec<String> {
-    heading.split(',').map(|name| name.trim().trim_matches('"').to_ascii_lowercase()).collect()
-}
-
 fn is_heading(line: &str) -> bool {
-    names(line).first().is_some_and(|first| first == COLUMNS[0])
+    names(line, ',').first().is_some_and(|first| first == COLUMNS[0])
 }
 
 /// Lines by which the form of a trace is recognised.

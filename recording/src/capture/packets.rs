@@ -26,7 +26,7 @@ pub(super) struct Segment {
     pub interface: u32,
     pub from: SocketAddr,
     pub to: SocketAddr,
-    /// Identification of IPv4 (RFC 6864), by which a copy is told from what is sent again; 0: none.
+    /// Identification of IPv4 (RFC 6864), which a copy has and what is sent again has not; 0: none.
     pub id: u16,
     pub sequence: u32,
     /// `None`: the first SYN, or a reset.

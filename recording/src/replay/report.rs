@@ -103,12 +103,8 @@ impl Request {
     pub fn check(&self, report: &Report) -> Result<(), Error> {
         if report.flows.is_empty() {
             // Where some of it cannot be read, they may be there.
-            let reason = if report.problems.is_empty() {
-                "could be replayed: they are recorded with --level ack, of flows whose telemetry is not limited (`onramp tune ALG --telemetry ack`)"
-            } else {
-                "can be read"
-            };
-            return Err(Error::NoAcks { path: report.path.clone(), flow: self.flow, reason });
+            let purpose = report.problems.is_empty().then_some("replayed");
+            return Err(Error::NoAcks { path: report.path.clone(), flow: self.flow, purpose });
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use onramp_loader::ExitReason;
 use onramp_loader::algorithm::{CongestionState, NO_THRESHOLD};
 use onramp_net::sock_diag::TcpInfo;
 use onramp_recording::rows::{ACK_FLAGS, AckRow, ExitRow, FlowRow, StateRow};
-use onramp_recording::{Origin, Recording, RoundTrips};
+use onramp_recording::{ACKS_ARE_RECORDED, Origin, Recording, RoundTrips};
 
 use super::watched::{Watched, WatchedFlow};
 use super::would_have;
@@ -61,7 +61,7 @@ pub(super) fn read(path: &Path, filter: &Filter) -> anyhow::Result<Recorded> {
     let name = bounded::name(path);
     if acks.is_empty() {
         return Err(anyhow!(
-            "{name} holds no acknowledgments that can be explained: record with --level ack, of flows whose telemetry is not limited (`onramp tune ALG --telemetry ack`)"
+            "{name} holds no acknowledgments that can be explained: record {ACKS_ARE_RECORDED}"
         ));
     }
     let mut would_have = would_have::of_flows(&mut recording);

@@ -84,7 +84,7 @@ impl Top {
         let mut app = App::default();
         let mut sockets = SockDiag::open()?;
         let mut looked: Option<Instant> = None;
-        while !signals.came() && !is_gone(Duration::ZERO) {
+        while !signals.came() {
             source.drain(&mut app.model)?;
             if looked.is_none_or(|at| at.elapsed() >= LOOK) {
                 looked = Some(Instant::now());

@@ -44,12 +44,8 @@ impl Qlog {
         say_of_input(&recording.problems, &recording.notes);
         if !has_acks {
             // Where some of it cannot be read, they may be there.
-            let reason = if recording.problems.is_empty() {
-                "could be written as qlog: they are recorded with --level ack, of flows whose telemetry is not limited (`onramp tune ALG --telemetry ack`)"
-            } else {
-                "can be read"
-            };
-            return Err(Error::NoAcks { path: self.path, flow: self.flow, reason }.into());
+            let purpose = recording.problems.is_empty().then_some("written as qlog");
+            return Err(Error::NoAcks { path: self.path, flow: self.flow, purpose }.into());
         }
         Ok(if recording.problems.is_empty() { 0 } else { PARTIAL })
     }

@@ -25,7 +25,7 @@ use bbr::Bbr;
 
 /// Segments of a burst at least, where the control says nothing of it.
 const LEAST_BURST: u32 = 2;
-/// What is learned is used at once, in any lifetime.
+/// What is learned is used at once, in any lifetime: the longest that ages, which have a sign, can be compared with.
 const FRESH_NS: u64 = i64::MAX as u64;
 
 /// A congestion control: an algorithm or an oracle, over a base.

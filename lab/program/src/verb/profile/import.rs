@@ -20,9 +20,10 @@ use crate::units;
 /// Make a profile of what others have measured: rates over time, or round-trip times
 ///
 /// Rates: a trace of mahimahi, Pantheon or Sprout (on each line the millisecond at which a packet of 1,500 bytes may be sent)
-/// or of Pensieve (seconds and Mbit/s). It says nothing of delay: --rtt, or of LeoReplayer --delay. Round-trip times: CSV, also with semicolons or tabs, with a column of times, such
-/// as relative_seconds, and one of RTTs, rtt in ms or rtt_us; what is above the least is delay of the way there. It says
-/// nothing of rate: --rate. The profile gets a trace next to it, and begins anew at its end.
+/// or of Pensieve (seconds and Mbit/s). It says nothing of delay: --rtt, or of LeoReplayer --delay. Round-trip times: CSV,
+/// also with semicolons or tabs, with a column of times, such as relative_seconds, and one of RTTs, rtt in ms or rtt_us; what
+/// is above the least is delay of the way there. It says nothing of rate: --rate. The profile gets a trace next to it, and
+/// begins anew at its end.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp lab profile import verizon-lte.down --rtt 60ms -o ./verizon-lte.toml
